@@ -172,8 +172,43 @@ impl Quiescence {
         self.found.iter_mut().for_each(|found| found.all = true);
     }
 
+    /// An earlier one that has come to wait for sections, as this one has, ends with this one: its
+    /// freed lines are dropped with this one's. So stale words go at each tick, however long a
+    /// section lasts.
+    pub fn absorb(&mut self, earlier: Quiescence) {
+        let [_, freed] = earlier.found;
+        let into = &mut self.found[Freed as usize];
+        into.all |= freed.all;
+        into.extents.extend(freed.extents);
+        into.extents.sort_unstable();
+        into.extents.dedup();
+    }
+
     /// What [`Act::Tell`] says.
     pub fn began(&self) -> Tick {
         self.began
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_for_sections_goes_with_a_later_quiescence() {
+        let [a, b] = [3, 9].map(|line| Extent { line, lines: 1 });
+        let of = |began, freed: Vec<Extent>| {
+            let mut quiescence = Quiescence::begin(Tick(began), Vec::new(), None);
+            quiescence.found[Freed as usize].extents = freed;
+            quiescence
+        };
+        let mut later = of(8, alloc::vec![b]);
+        later.absorb(of(7, alloc::vec![a, b]));
+        assert_eq!(later.found(Freed).extents, alloc::vec![a, b]);
+        assert_eq!((later.began(), later.found(Freed).all), (Tick(8), false));
+        let mut missed = of(6, Vec::new());
+        missed.found[Freed as usize].all = true;
+        later.absorb(missed);
+        assert!(later.found(Freed).all && !later.found(Modified).all);
     }
 }

@@ -34,6 +34,12 @@ impl Bound {
     pub const fn grace(self) -> u64 {
         self.lag + self.section + 2 * ACCURACY
     }
+
+    /// Whether no section that was open at `then` is believed any more, by the clock of its domain.
+    /// Memory waits no longer for a thread that stays in its section.
+    pub const fn has_ended(self, then: Tick, now: Tick) -> bool {
+        now.since(then) > self.section
+    }
 }
 
 /// A promise is not kept.
@@ -114,6 +120,11 @@ mod tests {
         let section = enter(9, 7).unwrap();
         assert_eq!(section.holds(Tick(12)), Ok(()));
         assert_eq!(section.holds(Tick(14)), Err(Late { by: 2 }));
+        for now in 9..20 {
+            let over = bound.has_ended(Tick(9), Tick(now));
+            assert!(!over || section.holds(Tick(now)).is_err(), "{now}");
+            assert_eq!(over, now > 12);
+        }
         // A quiescence by a clock that has jumped meanwhile.
         assert!(enter(9, 10).is_ok());
         assert_eq!((bound.ticks(), bound.grace()), (4, 7));

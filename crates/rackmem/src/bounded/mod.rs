@@ -7,7 +7,12 @@
 
 mod copies;
 mod domain;
+mod mapped;
 mod writing;
 
 pub use domain::{Domain, Pinned};
+pub use mapped::{
+    Arena, ArenaCounts, ArenaReport, ArenaSection, ArenaSlot, ArenaSpec, ArenaWriter, CacheOps,
+    DomainReport, DomainStatus, Fresh, LineOp, List, Map, Pointer, Tick, Tracking,
+};
 pub use writing::DomainWriter;

@@ -170,6 +170,7 @@ impl Config {
             Mode::HomeOnly
         };
         let settings = Settings {
+            rack: default.rack,
             epoch: file.epoch.unwrap_or(default.epoch),
             mode: file.mode.unwrap_or(no_switch),
             block_size: bytes(file.block_size, default.block_size),
@@ -194,7 +195,7 @@ impl Config {
             disks: default.disks,
             kernel_reads: KernelReads::read(file.kernel_reads.as_deref(), file.object_memory)?,
         };
-        let config = Config {
+        let mut config = Config {
             membership,
             nodes,
             switch,
@@ -202,6 +203,7 @@ impl Config {
             settings,
             kv_copies: file.kv.map(KvTable::read).transpose()?.flatten(),
         };
+        config.settings.rack = config.number();
         config.check()?;
         Ok(config)
     }

@@ -123,6 +123,8 @@ impl Fabric {
 /// What all parts of a rack agree on, and the sizes of one part.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
+    /// What tells racks apart in files that outlive them.
+    pub rack: u64,
     pub epoch: u32,
     pub mode: Mode,
     pub block_size: usize,
@@ -149,6 +151,7 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Settings {
+            rack: fastrand::u64(1..),
             epoch: 1,
             mode: Mode::Switch,
             block_size: 4096,
@@ -343,6 +346,19 @@ pub struct Config {
 }
 
 impl Config {
+    /// What tells the racks of a host apart: everything by which their processes would find each
+    /// other.
+    pub(crate) fn number(&self) -> u64 {
+        let text = format!(
+            "{} {:?} {:?}",
+            self.membership.name, self.nodes, self.switch
+        );
+        // FNV-1a.
+        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
     /// Ways and sets of the switch's table of entries.
     pub fn switch_geometry(&self) -> (u8, usize) {
         let crate::config::migration::Geometry { ways, sets } = self.settings.geometry();

@@ -12,6 +12,7 @@
 //! | [`RegionError`] | regions and names |
 //! | [`LeaveError`] | leaving a rack |
 //! | [`TransactionError`] | reading and writing several objects as one step |
+//! | [`ArenaError`] | objects in memory that several machines have mapped |
 //!
 //! A function returns the error of its family. A family can hold errors of those above it:
 //! [`LockError::Rack`] is a lock whose home has died. [`Error`] holds any of them, each cause in
@@ -20,6 +21,7 @@
 
 mod access;
 mod alloc;
+mod arena;
 mod bulk;
 mod leave;
 mod lock;
@@ -33,6 +35,7 @@ mod transaction;
 
 pub use access::AccessError;
 pub use alloc::AllocError;
+pub use arena::ArenaError;
 pub use bulk::{BulkError, BulkResult};
 pub use leave::LeaveError;
 pub use lock::{LockError, LockShape};
@@ -213,6 +216,8 @@ pub enum Error {
     Leave(LeaveError),
     /// Transactions over several objects.
     Transaction(TransactionError),
+    /// Objects in mapped memory.
+    Arena(ArenaError),
 }
 
 /// The same of whichever family it is.
@@ -229,6 +234,7 @@ macro_rules! of_any {
             Error::Region($inner) => $result,
             Error::Leave($inner) => $result,
             Error::Transaction($inner) => $result,
+            Error::Arena($inner) => $result,
         }
     };
 }
@@ -300,6 +306,7 @@ from!(AccessError => Error, Rack => Rack, _ => Access);
 from!(AllocError => Error, Rack => Rack, Access => Access, _ => Alloc);
 from!(LockError => Error, Rack => Rack, Access => Access, Alloc => Alloc, _ => Lock);
 from!(TransactionError => Error, Rack => Rack, Access => Access, _ => Transaction);
+from!(ArenaError => Error, Rack => Rack, Access => Access, Alloc => Alloc, Lock => Lock, _ => Arena);
 from!(LeaveError => Error, Rack => Rack, Access => Access, Membership => Membership, _ => Leave);
 from!(
     RegionError => Error,

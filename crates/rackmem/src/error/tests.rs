@@ -278,6 +278,42 @@ fn transaction() -> Vec<TransactionError> {
     ]
 }
 
+fn arena() -> Vec<ArenaError> {
+    vec![
+        ArenaError::Late {
+            by: Duration::from_millis(4),
+        },
+        ArenaError::Expelled,
+        ArenaError::BadPointer { line: 77, len: 8 },
+        ArenaError::RingFull { slowest: 2 },
+        ArenaError::ArenaFull { share: 1 << 20 },
+        ArenaError::ObjectTooLarge { len: 9, most: 8 },
+        ArenaError::NoFile {
+            tried: "open",
+            os: 2,
+        },
+        ArenaError::NoFile {
+            tried: "it is shorter than an arena of this size",
+            os: 0,
+        },
+        ArenaError::NoArena {
+            why: "its first line is not an arena's",
+        },
+        ArenaError::IsThere,
+        ArenaError::OtherRack { rack: 7 },
+        ArenaError::OtherShape {
+            what: "nanoseconds of a tick",
+            is: 7,
+            wanted: 8,
+        },
+        ArenaError::AttachedTwice { node: 1 },
+        ArenaError::BadSpec {
+            why: "the bound is below 5 ms",
+        },
+        ArenaError::NoCacheOperations { missing: "clwb" },
+    ]
+}
+
 /// A family: its word, the codes that its variants have, and an error of each of its own variants.
 fn families() -> Vec<(&'static str, &'static [&'static str], Vec<Error>)> {
     fn all<E: Into<Error>>(errors: Vec<E>) -> Vec<Error> {
@@ -293,6 +329,7 @@ fn families() -> Vec<(&'static str, &'static [&'static str], Vec<Error>)> {
         ("region", RegionError::CODES, all(region())),
         ("leave", LeaveError::CODES, all(leave())),
         ("transaction", TransactionError::CODES, all(transaction())),
+        ("arena", ArenaError::CODES, all(arena())),
     ]
 }
 
@@ -411,6 +448,7 @@ fn errors_of_hot_paths_are_small_and_plain() {
     assert!(plain::<AccessError>() <= 32);
     assert!(plain::<AllocError>() <= 32);
     assert!(plain::<LockError>() <= 48);
+    assert!(plain::<ArenaError>() <= 56);
     assert!(plain::<BulkError>() <= 48);
     assert!(size_of::<Error>() <= 96);
     assert!(!std::mem::needs_drop::<Result<u64, LockError>>());

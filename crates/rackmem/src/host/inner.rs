@@ -22,6 +22,8 @@ pub(crate) struct Table {
 pub(crate) struct NodeInner {
     pub id: NodeId,
     pub nodes: usize,
+    /// What tells this rack from others in files that outlive it.
+    pub rack: u64,
     pub block: usize,
     pub access: Access,
     pub allocator: Allocator,

@@ -4,7 +4,7 @@
 mod bytes;
 mod content;
 mod many;
-mod map;
+pub(crate) mod map;
 mod reading;
 mod refs;
 mod transaction;

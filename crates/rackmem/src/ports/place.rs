@@ -179,16 +179,7 @@ fn unbound(end: End, addr: SocketAddr, error: std::io::Error) -> OpenError {
     }
 }
 
-/// What tells the racks of a host apart: everything by which their processes would find each other.
 /// Short enough for the name of a file, whatever the rack is called.
 fn rack_name(config: &Config) -> String {
-    let text = format!(
-        "{} {:?} {:?}",
-        config.membership.name, config.nodes, config.switch
-    );
-    // FNV-1a.
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    format!("{:016x}", config.number())
 }

@@ -579,6 +579,7 @@ impl Rack {
         let inner = NodeInner {
             id,
             nodes,
+            rack: settings.rack,
             block: settings.block_size,
             access,
             allocator: Allocator::new(settings.block_size, span),

@@ -2,6 +2,8 @@
 
 #[path = "../support/child.rs"]
 mod child;
+mod mapped;
+mod mapped_processes;
 mod processes;
 
 use rackmem::bounded::Domain;

@@ -9,7 +9,7 @@
 //! begins again at the head.
 
 mod bucket;
-mod hash;
+pub(crate) mod hash;
 mod root;
 mod updating;
 

@@ -1,0 +1,288 @@
+//! A section, and what is read in it.
+
+use super::arena::Attached;
+use super::lines::WORDS;
+use super::open_sections::Counted;
+use super::pointer::{ArenaSlot, Pointer, lines_of};
+use crate::bytes::value::Value;
+use crate::error::ArenaError;
+use rackmem_proto::bi::{Extents, LINE, ReadSection, SLAB_LINES, Tick};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+
+/// Reads of a section between two looks at the clock: one that goes round in what was reused ends.
+const READS: u32 = 16;
+/// Young objects that a node remembers to have dropped since its last quiescence.
+pub(super) const YOUNG: usize = 1024;
+
+thread_local! {
+    static THREAD: usize = {
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        THREADS.fetch_add(1, Relaxed)
+    };
+}
+
+/// A section that is open. What it reads was current within the bound before it began, if it
+/// [ends](ArenaSection::finish) without an error: until then it may be anything, but never a fault.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::bounded::{Arena, ArenaSection, ArenaSpec};
+/// use std::time::Duration;
+///
+/// # let path = std::env::temp_dir().join(format!("rackmem-doc-section-{}", std::process::id()));
+/// let rack = Rack::local(1)?;
+/// let spec = ArenaSpec::new(&path, 1 << 20).bound(Duration::from_secs(60)).emulated();
+/// let arena = Arena::create(&rack.node(0), &spec)?;
+/// let section: ArenaSection<'_> = arena.enter()?;
+/// let empty = section.get::<u64>(arena.slot(0)?)?;
+/// section.finish()?;
+/// assert_eq!(empty, None);
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+pub struct ArenaSection<'a> {
+    at: &'a Attached,
+    section: ReadSection,
+    /// The quiescence that it counts on.
+    modified: Tick,
+    lazily: Cell<bool>,
+    reads: Cell<u32>,
+    counted: Counted,
+}
+
+impl std::fmt::Debug for ArenaSection<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArenaSection")
+            .field("section", &self.section)
+            .finish()
+    }
+}
+
+impl Drop for ArenaSection<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.at.open.leave(self.counted);
+    }
+}
+
+impl<'a> ArenaSection<'a> {
+    #[inline]
+    pub(super) fn enter(at: &'a Attached) -> Result<Self, ArenaError> {
+        let counted = at.open.enter(THREAD.with(|thread| *thread));
+        match Self::begin(at) {
+            Ok((section, modified)) => Ok(ArenaSection {
+                at,
+                section,
+                modified,
+                lazily: Cell::new(false),
+                reads: Cell::new(0),
+                counted,
+            }),
+            Err(_) => {
+                at.open.leave(counted);
+                Self::enter_late(at)
+            }
+        }
+    }
+
+    /// What others have freed is there while the section is counted, so it is before it looks.
+    #[inline]
+    fn begin(at: &Attached) -> Result<(ReadSection, Tick), u64> {
+        let modified = Tick(at.modified.load(SeqCst));
+        let section = ReadSection::enter((at.now(), modified), at.bound(), None);
+        match section {
+            _ if at.over.load(Relaxed) => Err(0),
+            Ok(section) => Ok((section, modified)),
+            Err(late) => Err(late.by),
+        }
+    }
+
+    #[cold]
+    fn enter_late(at: &'a Attached) -> Result<Self, ArenaError> {
+        at.counters.late.fetch_add(1, Relaxed);
+        at.quiesce_if(|| Self::begin(at).is_err())?;
+        let counted = at.open.enter(THREAD.with(|thread| *thread));
+        match Self::begin(at) {
+            Ok((section, modified)) => Ok(ArenaSection {
+                at,
+                section,
+                modified,
+                lazily: Cell::new(false),
+                reads: Cell::new(0),
+                counted,
+            }),
+            Err(ticks) => {
+                at.open.leave(counted);
+                Err(at.late(ticks))
+            }
+        }
+    }
+
+    /// What a slot leads to; none if that is nothing.
+    ///
+    /// # Errors
+    /// [`ArenaError::BadPointer`] where the slot is none of this arena's, or holds something else
+    /// than a pointer; [`ArenaError::Late`].
+    #[inline]
+    pub fn load<T>(&self, slot: ArenaSlot<T>) -> Result<Option<Pointer<T>>, ArenaError> {
+        let line = slot.line();
+        if !self.at.front.is_slot(line.line) && self.at.front.slab_of(line.line).is_none() {
+            return Err(ArenaError::BadPointer {
+                line: line.line,
+                len: 8,
+            });
+        }
+        if self.section.drops_path(self.lazily.get()) {
+            self.at.lines.drop_one(line);
+        }
+        self.look_now_and_then()?;
+        Ok(Pointer::from_word(self.at.lines.load(slot.word as usize)))
+    }
+
+    /// An object (`bi_dereference`).
+    ///
+    /// # Errors
+    /// [`ArenaError::BadPointer`] where the pointer leads to no object of this size;
+    /// [`ArenaError::Late`].
+    #[inline]
+    pub fn read<T: Value>(&self, pointer: Pointer<T>) -> Result<T, ArenaError> {
+        self.see(pointer)?;
+        Ok(self.at.part(pointer.to.line, 0))
+    }
+
+    /// What a pointer leads to may be looked at, part by part.
+    #[inline]
+    pub(super) fn see<T>(&self, pointer: Pointer<T>) -> Result<(), ArenaError> {
+        self.at.check(pointer)?;
+        let times = (self.section.began(), self.modified);
+        if self
+            .section
+            .drops_first(pointer.to, times, self.lazily.get())
+        {
+            self.drop_young(pointer);
+        }
+        self.look_now_and_then()
+    }
+
+    pub(super) fn at(&self) -> &Attached {
+        self.at
+    }
+
+    /// The object that a slot leads to.
+    ///
+    /// # Errors
+    /// Those of [`ArenaSection::load`] and [`ArenaSection::read`].
+    #[inline]
+    pub fn get<T: Value>(&self, slot: ArenaSlot<T>) -> Result<Option<T>, ArenaError> {
+        match self.load(slot)? {
+            Some(pointer) => self.read(pointer).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Looks again past the cache, for what was added just now: whatever `f` reads in this section
+    /// is as memory has it.
+    pub fn lookup_lazily<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
+        let before = self.lazily.replace(true);
+        let found = f(self);
+        self.lazily.set(before);
+        found
+    }
+
+    /// Ends it (`bi_exit`): whether what it has read is within the bound.
+    ///
+    /// # Errors
+    /// [`ArenaError::Late`]: the section has lasted too long, or the process has slept in it. What
+    /// it has read is to be thrown away.
+    #[inline]
+    pub fn finish(self) -> Result<(), ArenaError> {
+        self.holds()
+    }
+
+    #[inline]
+    fn holds(&self) -> Result<(), ArenaError> {
+        let held = self.section.holds(self.at.now());
+        held.map_err(|late| self.at.late(late.by))
+    }
+
+    #[inline]
+    fn look_now_and_then(&self) -> Result<(), ArenaError> {
+        let reads = self.reads.get().wrapping_add(1);
+        self.reads.set(reads);
+        match reads.is_multiple_of(READS) {
+            true => self.holds(),
+            false => Ok(()),
+        }
+    }
+
+    /// Once a quiescence is enough: nothing that it leads to has changed its place since.
+    #[cold]
+    fn drop_young<T>(&self, pointer: Pointer<T>) {
+        let word = pointer.to_word();
+        // Two words of one pointer and one quiescence: both, mixed so that no other two are alike
+        // but by a collision of 64 bits.
+        let mixed = word.rotate_left(17).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            ^ self.modified.0.wrapping_mul(0xff51_afd7_ed55_8ccd);
+        let seen = &self.at.dropped_young[(word >> 16) as usize % YOUNG];
+        if self.lazily.get() || seen.load(SeqCst) != mixed {
+            self.at.counters.young.fetch_add(1, Relaxed);
+            self.at.lines.drop_one(pointer.extent());
+            seen.store(mixed, SeqCst);
+        }
+    }
+}
+
+impl Attached {
+    /// Whether an object of this size begins where a pointer leads.
+    #[inline]
+    pub fn check<T>(&self, pointer: Pointer<T>) -> Result<(), ArenaError> {
+        let line = pointer.to.line;
+        let bad = ArenaError::BadPointer {
+            line,
+            len: size_of::<T>(),
+        };
+        let (domain, nth) = self.front.slab_of(line).ok_or(bad)?;
+        let at = usize::from(domain) * self.front.slabs as usize + nth as usize;
+        let class = match self.classes[at].load(Relaxed) {
+            0 => self
+                .learn_class(at, self.front.about(domain, nth))
+                .ok_or(bad)?,
+            class => class,
+        };
+        let lines = 1u64 << (class - 1);
+        let within = (line - self.front.slab(domain, nth)) % SLAB_LINES;
+        let fits = Extents::rounded(lines_of::<T>()).is_some_and(|own| u64::from(own) == lines);
+        match within.is_multiple_of(lines) && fits {
+            true => Ok(()),
+            false => Err(bad),
+        }
+    }
+
+    /// What a slab's objects are, which never changes.
+    #[cold]
+    fn learn_class(&self, at: usize, word: u64) -> Option<u8> {
+        let class = self.lines.load_past(word as usize);
+        let class = u8::try_from(class)
+            .ok()
+            .filter(|class| (1..=11).contains(class))?;
+        self.classes[at].store(class, Relaxed);
+        Some(class)
+    }
+
+    /// A value at a multiple of eight bytes from a line on, from the cache.
+    #[inline]
+    pub fn part<P: Value>(&self, line: u64, at: usize) -> P {
+        let mut value = P::new_zeroed();
+        let first = line as usize * WORDS + at / 8;
+        for (nth, bytes) in value.as_mut_bytes().chunks_mut(8).enumerate() {
+            let word = self.lines.load(first + nth).to_ne_bytes();
+            bytes.copy_from_slice(&word[..bytes.len()]);
+        }
+        value
+    }
+}
+
+const _: () = assert!(LINE as usize == WORDS * 8 && SLAB_LINES.ilog2() + 1 == 11);

@@ -1,0 +1,431 @@
+//! Writing objects, and the memory for them.
+
+use super::arena::Attached;
+use super::lines::WORDS;
+use super::pointer::{ArenaSlot, Fresh, MOST, Pointer, lines_of};
+use crate::backoff::Backoff;
+use crate::bytes::value::Value;
+use crate::error::ArenaError;
+use crate::locked::MutexGuard;
+use rackmem_fabric::Whole;
+use rackmem_proto::bi::{
+    BiPtr, Board, Bound, Change, DomainRow, Extent, Extents, Phase, Presence, Queue, RingFull,
+    RingOwner, Roll, Tick, Tracking,
+};
+use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
+
+/// What a domain has modified and freed, and what it has to give out.
+pub(super) struct Storing {
+    rings: [RingOwner; 2],
+    roll: Roll,
+    free: Extents,
+    /// Slabs that it has begun to use in this life.
+    next_slab: u64,
+}
+
+impl Storing {
+    pub fn new(me: u8, bound: Bound) -> Self {
+        Storing {
+            rings: Queue::BOTH.map(|queue| RingOwner::new(me, queue)),
+            roll: Roll::new(bound, None),
+            free: Extents::default(),
+            next_slab: 0,
+        }
+    }
+}
+
+/// What stands in a ring, without a stamp yet.
+type Entered = Vec<(u64, Extent)>;
+
+impl Attached {
+    /// What was modified, and freed, before these ticks is in no cache.
+    pub fn horizon(&self) -> [Tick; 2] {
+        self.horizon_of(&mut self.storing.lock().whole())
+    }
+
+    fn horizon_of(&self, storing: &mut Storing) -> [Tick; 2] {
+        let now = self.now();
+        let lives = |domain: u8, row: &DomainRow| self.lives(domain, row.incarnation);
+        storing.roll.horizon(&mut self.board(), lives, now)
+    }
+
+    /// See [`super::Arena::reclaim`].
+    pub fn reclaim(&self) -> usize {
+        let mut storing = self.storing.lock().whole();
+        let kept = storing.rings.iter().any(|ring| ring.kept() > 0);
+        // After it has left, its rings are those of another life.
+        match kept && !self.over.load(SeqCst) {
+            true => self.reclaim_in(&mut storing),
+            false => 0,
+        }
+    }
+
+    fn reclaim_in(&self, storing: &mut Storing) -> usize {
+        let before = self.horizon_of(storing);
+        let mut board = self.board();
+        storing.rings[0].trim(before[0], &mut board);
+        let freed = storing.rings[1].trim(before[1], &mut board);
+        for extent in &freed {
+            storing.free.give(*extent);
+        }
+        self.counters.reused.fetch_add(freed.len() as u64, Relaxed);
+        freed.len()
+    }
+
+    /// Freed objects whose memory is not free yet.
+    pub fn waiting(&self) -> u64 {
+        self.storing.lock().whole().rings[1].kept()
+    }
+
+    /// The live domain that has quiesced least lately.
+    fn slowest(&self) -> u16 {
+        let board = self.board();
+        let rows = (0..self.front.board.domains).map(|domain| (domain, board.row(domain)));
+        let live = rows.filter(|(domain, row)| {
+            row.presence != Presence::Absent && self.lives(*domain, row.incarnation)
+        });
+        live.min_by_key(|(_, row)| row.freed)
+            .map_or(0, |(domain, _)| domain.into())
+    }
+
+    /// Tries until there is room, and memory of others comes back meanwhile.
+    fn patiently<R>(
+        &self,
+        mut f: impl FnMut(&mut Storing) -> Result<R, ArenaError>,
+    ) -> Result<R, ArenaError> {
+        let mut backoff = Backoff::new(self.node.inner.access.patience);
+        loop {
+            let mut storing = self.storing.lock().whole();
+            let full = match f(&mut storing) {
+                Err(full @ (ArenaError::RingFull { .. } | ArenaError::ArenaFull { .. })) => full,
+                done => return done,
+            };
+            let waiting =
+                storing.rings[1].kept() > 0 || matches!(full, ArenaError::RingFull { .. });
+            if self.reclaim_in(&mut storing) > 0 {
+                continue;
+            }
+            drop(storing);
+            if !waiting || !backoff.wait() {
+                return Err(match full {
+                    ArenaError::RingFull { .. } => ArenaError::RingFull {
+                        slowest: self.slowest(),
+                    },
+                    full => full,
+                });
+            }
+            self.node.open()?;
+        }
+    }
+
+    /// Enters lines, all of them or none.
+    fn enter(&self, queue: Queue, extents: &[Extent]) -> Result<Entered, ArenaError> {
+        let mut entered = Entered::new();
+        for extent in extents.iter().filter(|extent| extent.lines > 0) {
+            let nth = self.patiently(|storing| {
+                let pushed = storing.rings[queue as usize].push(*extent, &mut self.board());
+                pushed.map_err(|RingFull| ArenaError::RingFull { slowest: 0 })
+            });
+            match nth {
+                Ok(nth) => entered.push((nth, *extent)),
+                Err(error) => {
+                    // What was entered is dropped by others for nothing.
+                    self.stamp(queue, entered, self.now());
+                    return Err(error);
+                }
+            }
+        }
+        Ok(entered)
+    }
+
+    fn stamp(&self, queue: Queue, entered: Entered, now: Tick) {
+        let mut storing = self.storing.lock().whole();
+        for row in entered {
+            storing.rings[queue as usize].stamp(row, now, &mut self.board());
+        }
+    }
+
+    /// Carries a change out. `word`: where, and what is to stand there by the clock of that moment.
+    fn change(
+        &self,
+        mut change: Change,
+        (at, to): (u64, impl Fn(Tick) -> u64),
+        [new, old]: [Extent; 2],
+    ) -> Result<(), ArenaError> {
+        let line = Extent {
+            line: at / WORDS as u64,
+            lines: 1,
+        };
+        let mut entered = [Entered::new(), Entered::new()];
+        while let Some(phase) = change.phase() {
+            match phase {
+                Phase::Intend => entered[0] = self.enter(Queue::Modified, &[line, new])?,
+                Phase::WriteBack => self.lines.write_back(new),
+                Phase::Clock => {}
+                Phase::Link => {
+                    // A process that the rack does without does not store any more.
+                    if let Err(error) = self.node.confirm() {
+                        let [modified, _] = entered;
+                        self.stamp(Queue::Modified, modified, self.now());
+                        return Err(error.into());
+                    }
+                    self.lines.store(at as usize, to(change.clock()));
+                }
+                Phase::Publish => self.lines.write_back(line),
+                Phase::Retire => entered[1] = self.enter(Queue::Freed, &[old])?,
+                Phase::Stamp(queue) => {
+                    let rows = std::mem::take(&mut entered[queue as usize]);
+                    self.stamp(queue, rows, change.clock());
+                }
+            }
+            change.done(self.now());
+        }
+        Ok(())
+    }
+
+    fn take(&self, lines: u64) -> Result<Extent, ArenaError> {
+        self.patiently(|storing| {
+            if let Some(extent) = storing.free.take(lines) {
+                return Ok(extent);
+            }
+            let class = Extents::rounded(lines).unwrap_or(1).ilog2() as u64 + 1;
+            while storing.next_slab < self.front.slabs {
+                let nth = storing.next_slab;
+                storing.next_slab += 1;
+                let about = self.front.about(self.me, nth) as usize;
+                // What an earlier life has given out may still be read.
+                if self.lines.load_past(about) != 0 {
+                    continue;
+                }
+                self.lines.store_through(about, class);
+                storing.free.add_slab(self.front.slab(self.me, nth), lines);
+                let taken = storing.free.take(lines);
+                return taken.ok_or(ArenaError::ArenaFull { share: 0 });
+            }
+            Err(ArenaError::ArenaFull {
+                share: self.front.slabs * MOST as u64,
+            })
+        })
+    }
+}
+
+/// One writer of the rack, as long as this lives. What it reads is as memory has it.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::bounded::{Arena, ArenaSpec, ArenaWriter};
+/// use rackmem::locked::Mutex;
+///
+/// # let path = std::env::temp_dir().join(format!("rackmem-doc-writer-{}", std::process::id()));
+/// let rack = Rack::local(1)?;
+/// let arena = Arena::create(&rack.node(0), &ArenaSpec::new(&path, 1 << 20).emulated())?;
+/// let lock = Mutex::create(&rack.node(0), 0u64)?;
+/// let mut writer: ArenaWriter<'_, u64> = arena.writer(&lock)?;
+/// for price in [250u64, 260] {
+///     let new = writer.alloc(&price)?;
+///     if let Some(old) = writer.assign(arena.slot(0)?, new)? {
+///         writer.free(old)?; // not used again while any node may read it
+///     }
+/// }
+/// assert_eq!(writer.get::<u64>(arena.slot(0)?)?, Some(260));
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+pub struct ArenaWriter<'a, L: Value> {
+    at: &'a Attached,
+    guard: MutexGuard<'a, L>,
+}
+
+impl<L: Value> std::fmt::Debug for ArenaWriter<'_, L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArenaWriter")
+            .field("node", &self.at.me)
+            .finish()
+    }
+}
+
+impl<'a, L: Value> ArenaWriter<'a, L> {
+    pub(super) fn new(at: &'a Attached, guard: MutexGuard<'a, L>) -> Self {
+        ArenaWriter { at, guard }
+    }
+
+    /// What the lock protects beside.
+    pub fn guard(&mut self) -> &mut MutexGuard<'a, L> {
+        &mut self.guard
+    }
+
+    /// What a slot leads to now.
+    ///
+    /// # Errors
+    /// [`ArenaError::BadPointer`].
+    pub fn load<T>(&self, slot: ArenaSlot<T>) -> Result<Option<Pointer<T>>, ArenaError> {
+        let line = slot.line();
+        let front = &self.at.front;
+        if !front.is_slot(line.line) && front.slab_of(line.line).is_none() {
+            let line = line.line;
+            return Err(ArenaError::BadPointer { line, len: 8 });
+        }
+        Ok(Pointer::from_word(
+            self.at.lines.load_past(slot.word as usize),
+        ))
+    }
+
+    /// An object as it is now.
+    ///
+    /// # Errors
+    /// [`ArenaError::BadPointer`].
+    pub fn read<T: Value>(&self, pointer: Pointer<T>) -> Result<T, ArenaError> {
+        self.see(pointer)?;
+        Ok(self.at.part(pointer.to.line, 0))
+    }
+
+    /// What a pointer leads to may be looked at, part by part.
+    pub(super) fn see<T>(&self, pointer: Pointer<T>) -> Result<(), ArenaError> {
+        self.at.check(pointer)?;
+        self.at.lines.drop_one(pointer.extent());
+        Ok(())
+    }
+
+    pub(super) fn at(&self) -> &Attached {
+        self.at
+    }
+
+    /// The object that a slot leads to now.
+    ///
+    /// # Errors
+    /// [`ArenaError::BadPointer`].
+    pub fn get<T: Value>(&self, slot: ArenaSlot<T>) -> Result<Option<T>, ArenaError> {
+        self.load(slot)?
+            .map(|pointer| self.read(pointer))
+            .transpose()
+    }
+
+    /// A new object (`bi_alloc`), which nothing leads to yet. It takes whole lines: 64 bytes, or
+    /// the next power of two, up to 64 KiB.
+    ///
+    /// # Errors
+    /// [`ArenaError::ArenaFull`], [`ArenaError::ObjectTooLarge`].
+    pub fn alloc<T: Value>(&mut self, value: &T) -> Result<Fresh<T>, ArenaError> {
+        self.alloc_parts(&[(0, value.as_bytes())])
+    }
+
+    /// One whose parts are these, at multiples of eight bytes, and zeros where none is.
+    pub(super) fn alloc_parts<T>(
+        &mut self,
+        parts: &[(usize, &[u8])],
+    ) -> Result<Fresh<T>, ArenaError> {
+        let len = size_of::<T>();
+        if len > MOST {
+            return Err(ArenaError::ObjectTooLarge { len, most: MOST });
+        }
+        let extent = self.at.take(lines_of::<T>())?;
+        let mut words = vec![0u64; usize::from(extent.lines) * WORDS];
+        for (at, bytes) in parts {
+            for (word, part) in words[at / 8..].iter_mut().zip(bytes.chunks(8)) {
+                let mut bytes = [0; 8];
+                bytes[..part.len()].copy_from_slice(part);
+                *word = u64::from_ne_bytes(bytes);
+            }
+        }
+        let first = extent.line as usize * WORDS;
+        for (nth, word) in words.into_iter().enumerate() {
+            self.at.lines.store(first + nth, word);
+        }
+        Ok(Fresh::new(extent))
+    }
+
+    /// Puts an object in place (`bi_assign_pointer`): readers see what was there, or all of this.
+    /// What was there, which is the caller's to free.
+    ///
+    /// # Errors
+    /// [`ArenaError::BadPointer`] where the slot is no place for a pointer,
+    /// [`ArenaError::RingFull`], those of [`Node::confirm`](crate::Node::confirm). The object is
+    /// lost then.
+    pub fn assign<T>(
+        &mut self,
+        slot: ArenaSlot<T>,
+        new: Fresh<T>,
+    ) -> Result<Option<Pointer<T>>, ArenaError> {
+        self.put(slot, Some(new.extent), Tracking::Tracked)
+    }
+
+    /// The same, and nobody is told of it: programs drop it themselves, by
+    /// [`Arena::quiesce_stale`](super::Arena::quiesce_stale).
+    ///
+    /// # Errors
+    /// Those of [`ArenaWriter::assign`].
+    pub fn assign_untold<T>(
+        &mut self,
+        slot: ArenaSlot<T>,
+        new: Fresh<T>,
+    ) -> Result<Option<Pointer<T>>, ArenaError> {
+        self.put(slot, Some(new.extent), Tracking::Own)
+    }
+
+    /// Leads a slot to an object that is in place elsewhere, or nowhere.
+    ///
+    /// # Errors
+    /// Those of [`ArenaWriter::assign`].
+    pub fn lead<T>(
+        &mut self,
+        slot: ArenaSlot<T>,
+        to: Option<Pointer<T>>,
+    ) -> Result<Option<Pointer<T>>, ArenaError> {
+        if let Some(pointer) = to {
+            self.at.check(pointer)?;
+        }
+        self.put(slot, to.map(Pointer::extent), Tracking::Tracked)
+    }
+
+    fn put<T>(
+        &mut self,
+        slot: ArenaSlot<T>,
+        new: Option<Extent>,
+        tracking: Tracking,
+    ) -> Result<Option<Pointer<T>>, ArenaError> {
+        let old = self.load(slot)?;
+        let to = |now| new.map_or(0, |new| BiPtr::new(new.line, now).to_word());
+        let change = Change::assign(tracking, false, None);
+        let extents = [new.unwrap_or_default(), Extent::default()];
+        self.at.change(change, (slot.word, to), extents)?;
+        Ok(old)
+    }
+
+    /// Changes a word of an object that is in place: its field of type `u64` at this byte. Readers
+    /// see the old word or the new one.
+    ///
+    /// # Errors
+    /// [`ArenaError::BadPointer`] where the object has no such word; those of
+    /// [`ArenaWriter::assign`].
+    pub fn set<T: Value>(
+        &mut self,
+        pointer: Pointer<T>,
+        at: usize,
+        word: u64,
+    ) -> Result<(), ArenaError> {
+        self.at.check(pointer)?;
+        let (line, len) = (pointer.to.line, size_of::<T>());
+        let slot = pointer
+            .slot::<T>(at)
+            .ok_or(ArenaError::BadPointer { line, len })?;
+        // The rest of the line is written back with it: it has to be what memory has.
+        self.at.lines.drop_one(slot.line());
+        let change = Change::assign(Tracking::Tracked, false, None);
+        self.at
+            .change(change, (slot.word, |_| word), [Extent::default(); 2])
+    }
+
+    /// An object that nothing leads to any more is not used (`bi_free`): its memory is given out
+    /// again when no node can read it. Waits, if too much is waiting for that.
+    ///
+    /// # Errors
+    /// [`ArenaError::BadPointer`]; [`ArenaError::RingFull`] when the other nodes have not quiesced
+    /// for as long as the configuration allows: then it is not freed.
+    pub fn free<T>(&mut self, pointer: Pointer<T>) -> Result<(), ArenaError> {
+        self.at.check(pointer)?;
+        let extents = [Extent::default(), pointer.extent()];
+        self.at.change(Change::free(), (0, |_| 0), extents)
+    }
+}

@@ -1,0 +1,430 @@
+//! Arenas: memory that nodes have mapped, with a cache of its own for each node.
+
+use crate::LONG;
+use rackmem::bounded::{Arena, ArenaSlot, ArenaSpec, CacheOps, List, Map, Pointer, Tracking};
+use rackmem::locked::Lock;
+use rackmem::{ArenaError, Rack};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+/// A file in memory that goes with this value.
+pub struct ArenaFile(pub PathBuf);
+
+impl ArenaFile {
+    pub fn new(name: &str) -> Self {
+        let shm = PathBuf::from("/dev/shm");
+        let folder = if shm.is_dir() {
+            shm
+        } else {
+            std::env::temp_dir()
+        };
+        let path = folder.join(format!("rackmem-arena-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        ArenaFile(path)
+    }
+}
+
+impl Drop for ArenaFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn spec(file: &ArenaFile, bound: Duration) -> ArenaSpec {
+    ArenaSpec::new(&file.0, 1 << 20).bound(bound).emulated()
+}
+
+/// An arena at each node of a rack, and its writers' lock.
+fn arenas(rack: &Rack, spec: &ArenaSpec) -> (Vec<Arena>, Lock) {
+    let first = Arena::create(&rack.node(0), spec).unwrap();
+    let others = rack.nodes()[1..].iter();
+    let others = others.map(|node| Arena::open(node, spec).unwrap());
+    let all = std::iter::once(first).chain(others).collect();
+    (all, Lock::create(&rack.node(0), ()).unwrap())
+}
+
+/// Puts a new object in place and frees the one before.
+fn replace<T: rackmem::Value>(
+    arena: &Arena,
+    lock: &Lock,
+    slot: ArenaSlot<T>,
+    value: &T,
+) -> Result<(), ArenaError> {
+    let mut writer = arena.writer(lock)?;
+    let new = writer.alloc(value)?;
+    match writer.assign(slot, new)? {
+        Some(old) => writer.free(old),
+        None => Ok(()),
+    }
+}
+
+/// An object in a section of its own; none where the machine was too slow for the bound.
+fn read<T: rackmem::Value>(arena: &Arena, slot: ArenaSlot<T>) -> Option<Option<T>> {
+    let once = || {
+        let section = arena.enter()?;
+        let value = section.get(slot)?;
+        section.finish()?;
+        Ok(value)
+    };
+    match once() {
+        Ok(value) => Some(value),
+        Err(ArenaError::Late { .. }) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn what_others_assign_is_old_until_it_is_dropped_and_own_writes_are_seen() {
+    let (rack, file) = (Rack::local(2).unwrap(), ArenaFile::new("old"));
+    let (all, lock) = arenas(&rack, &spec(&file, LONG));
+    let slot: ArenaSlot<[u64; 20]> = all[0].slot(3).unwrap();
+    assert_eq!(read(&all[1], slot), Some(None));
+    replace(&all[0], &lock, slot, &[1; 20]).unwrap();
+    assert_eq!(read(&all[0], slot), Some(Some([1; 20])));
+    // Within the bound nothing is what was promised; lazily, and on demand, there is something.
+    assert_eq!(read(&all[1], slot), Some(None));
+    let section = all[1].enter().unwrap();
+    assert_eq!(section.get(slot).unwrap(), None);
+    let found = section.lookup_lazily(|section| section.get(slot));
+    assert_eq!(found.unwrap(), Some([1; 20]));
+    section.finish().unwrap();
+    replace(&all[1], &lock, slot, &[2; 20]).unwrap();
+    assert_eq!(read(&all[1], slot), Some(Some([2; 20])));
+    assert_eq!(read(&all[0], slot), Some(Some([1; 20])));
+    all[0].quiesce().unwrap();
+    assert_eq!(read(&all[0], slot), Some(Some([2; 20])));
+    // A writer sees what there is, with no quiescence.
+    replace(&all[0], &lock, slot, &[3; 20]).unwrap();
+    assert_eq!(read(&all[0], slot), Some(Some([3; 20])));
+    let mut writer = all[1].writer(&lock).unwrap();
+    assert_eq!(writer.get(slot).unwrap(), Some([3; 20]));
+    let pointer = writer.load(slot).unwrap().unwrap();
+    writer.set(pointer, 8, 9).unwrap();
+    drop(writer);
+    assert_eq!(read(&all[1], slot).unwrap().unwrap()[..3], [3, 9, 3]);
+    assert_eq!(read(&all[0], slot), Some(Some([3; 20])));
+    all[0].quiesce().unwrap();
+    assert_eq!(read(&all[0], slot).unwrap().unwrap()[..3], [3, 9, 3]);
+}
+
+/// Pointers of one object in another, and a pointer that is led elsewhere.
+#[test]
+fn objects_hold_pointers() {
+    let (rack, file) = (Rack::local(2).unwrap(), ArenaFile::new("list"));
+    let (all, lock) = arenas(&rack, &spec(&file, LONG));
+    let head: ArenaSlot<[u64; 2]> = all[0].slot(0).unwrap();
+    let mut writer = all[0].writer(&lock).unwrap();
+    for value in 1..=3u64 {
+        let next = writer.load(head).unwrap().map_or(0, Pointer::to_word);
+        let new = writer.alloc(&[value, next]).unwrap();
+        writer.assign(head, new).unwrap();
+    }
+    all[1].quiesce().unwrap();
+    let values = |arena: &Arena| {
+        let section = arena.enter().unwrap();
+        let mut at = section.load(head).unwrap();
+        let mut values = Vec::new();
+        while let Some(pointer) = at {
+            let [value, next] = section.read(pointer).unwrap();
+            values.push(value);
+            at = Pointer::from_word(next);
+        }
+        section.finish().unwrap();
+        values
+    };
+    assert_eq!(values(&all[1]), [3, 2, 1]);
+    // The second one leaves.
+    let first = writer.load(head).unwrap().unwrap();
+    let next: ArenaSlot<[u64; 2]> = first.slot(8).unwrap();
+    let second = writer.load(next).unwrap().unwrap();
+    let third = Pointer::from_word(writer.read(second).unwrap()[1]);
+    assert_eq!(writer.lead(next, third).unwrap(), Some(second));
+    writer.free(second).unwrap();
+    assert_eq!(
+        (values(&all[0]), values(&all[1])),
+        (vec![3, 1], vec![3, 2, 1])
+    );
+    all[1].quiesce().unwrap();
+    assert_eq!(values(&all[1]), [3, 1]);
+    assert!(first.slot::<u64>(16).is_none() && first.slot::<u64>(4).is_none());
+}
+
+/// What nobody is told of is there until the program drops it.
+#[test]
+fn own_objects_are_dropped_by_the_program() {
+    let (rack, file) = (Rack::local(2).unwrap(), ArenaFile::new("own"));
+    let (all, lock) = arenas(&rack, &spec(&file, LONG));
+    let slot: ArenaSlot<u64> = all[0].slot(0).unwrap();
+    replace(&all[0], &lock, slot, &1).unwrap();
+    let holder: ArenaSlot<[u64; 1]> = all[0].slot(1).unwrap();
+    replace(&all[0], &lock, holder, &[0]).unwrap();
+    all[1].quiesce().unwrap();
+    assert_eq!(read(&all[1], slot), Some(Some(1)));
+    let object = all[1].enter().unwrap().load(holder).unwrap().unwrap();
+    let own: ArenaSlot<u64> = object.slot(0).unwrap();
+    assert_eq!(read(&all[1], own), Some(None));
+    let mut writer = all[0].writer(&lock).unwrap();
+    let new = writer.alloc(&7).unwrap();
+    assert_eq!(writer.assign_untold(own, new).unwrap(), None);
+    drop(writer);
+    all[1].quiesce().unwrap();
+    assert_eq!(read(&all[1], own), Some(None));
+    all[1].quiesce_stale(&[object]).unwrap();
+    assert_eq!(read(&all[1], own), Some(Some(7)));
+    assert_ne!(Tracking::Own, Tracking::Tracked);
+}
+
+/// Far more than there is room for passes through a few slots, and nobody sees parts of two.
+#[test]
+fn memory_is_reused_and_no_read_is_older_than_was_promised() {
+    const VALUES: u64 = 3000;
+    let bound = Duration::from_millis(25);
+    for everything in [false, true] {
+        let (rack, file) = (Rack::local(3).unwrap(), ArenaFile::new("reuse"));
+        let mut spec = spec(&file, bound).ring(64);
+        if everything {
+            spec = spec.drop_everything();
+        }
+        let (all, lock) = arenas(&rack, &spec);
+        let slot: ArenaSlot<[u64; 40]> = all[0].slot(2).unwrap();
+        replace(&all[1], &lock, slot, &[0; 40]).unwrap();
+        let assigned = Mutex::new(vec![Instant::now()]);
+        let (last, believed) = (AtomicU64::new(0), AtomicU64::new(0));
+        all.iter().for_each(|arena| arena.quiesce().unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for value in 1..=VALUES {
+                    let from = &all[value as usize % 2];
+                    replace(from, &lock, slot, &[value; 40]).unwrap();
+                    assigned.lock().unwrap().push(Instant::now());
+                    last.store(value, SeqCst);
+                }
+            });
+            for arena in [&all[0], &all[2], &all[2]] {
+                scope.spawn(|| {
+                    let end = Instant::now() + LONG;
+                    while last.load(SeqCst) < VALUES || believed.load(SeqCst) == 0 {
+                        assert!(Instant::now() < end, "nothing is read");
+                        let began = Instant::now();
+                        let Some(Some(value)) = read(arena, slot) else {
+                            continue;
+                        };
+                        assert!(value.iter().all(|word| *word == value[0]), "{value:?}");
+                        believed.fetch_add(1, SeqCst);
+                        let assigned = assigned.lock().unwrap();
+                        if let Some(superseded) = assigned.get(value[0] as usize + 1) {
+                            let old = began.saturating_duration_since(*superseded);
+                            assert!(old <= bound, "{} is {old:?} old", value[0]);
+                        }
+                    }
+                });
+            }
+        });
+        let end = Instant::now() + LONG;
+        while all.iter().any(|arena| arena.counts().waiting > 0) {
+            assert!(Instant::now() < end, "{:?}", all[0].counts());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let counts = all.iter().map(|arena| arena.counts());
+        let reused: u64 = counts.clone().map(|counts| counts.reused).sum();
+        assert_eq!(reused, VALUES);
+        let jumps: u64 = counts.map(|counts| counts.jumps).sum();
+        assert_eq!(jumps, 0, "clocks of one host");
+    }
+}
+
+/// A thread that stays in its section: what it reads is not believed, the others' reads are as new
+/// as ever, and memory comes back without it.
+#[test]
+fn a_section_that_lasts_too_long_holds_nothing_up() {
+    let (rack, file) = (Rack::local(2).unwrap(), ArenaFile::new("long"));
+    let (all, lock) = arenas(&rack, &spec(&file, Duration::from_millis(50)));
+    let slot: ArenaSlot<u64> = all[0].slot(0).unwrap();
+    replace(&all[0], &lock, slot, &1).unwrap();
+    let section = all[1].enter().unwrap();
+    let _ = section.get(slot);
+    for value in 2..=20 {
+        replace(&all[0], &lock, slot, &value).unwrap();
+    }
+    let end = Instant::now() + LONG;
+    while all[0].counts().waiting > 0 || read(&all[1], slot) != Some(Some(20)) {
+        assert!(
+            Instant::now() < end,
+            "{:?} {:?}",
+            all[0].counts(),
+            all[0].domains()
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(matches!(section.finish(), Err(ArenaError::Late { .. })));
+    assert!(all[1].counts().late > 0);
+}
+
+#[test]
+fn the_real_instructions_do_as_well() {
+    let Ok(ops) = CacheOps::detect() else {
+        return;
+    };
+    let (rack, file) = (Rack::local(2).unwrap(), ArenaFile::new("real"));
+    let spec = ArenaSpec::new(&file.0, 1 << 20).ring(8);
+    let (all, lock) = arenas(&rack, &spec);
+    let slot: ArenaSlot<[u64; 9]> = all[0].slot(63).unwrap();
+    for value in 0..200 {
+        replace(&all[value as usize % 2], &lock, slot, &[value; 9]).unwrap();
+        all[0].quiesce().unwrap();
+        let seen = read(&all[0], slot);
+        assert!(seen.is_none_or(|seen| seen == Some([value; 9])), "{ops:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let (rack, file) = (Rack::local(2).unwrap(), ArenaFile::new("bad"));
+    let (node, good) = (rack.node(0), spec(&file, LONG));
+    let open = |spec: &ArenaSpec| Arena::open(&node, spec).map(drop).unwrap_err();
+    assert!(matches!(
+        open(&good),
+        ArenaError::NoFile { tried: "open", .. }
+    ));
+    let bad = |spec: ArenaSpec| matches!(open(&spec), ArenaError::BadSpec { .. });
+    assert!(bad(good.clone().bound(Duration::from_millis(4))));
+    assert!(bad(good.clone().bound(Duration::from_secs(3600))));
+    assert!(bad(good.clone().ring(1)) && bad(good.clone().ring(5000)));
+    assert!(bad(ArenaSpec::new(&file.0, 64 << 10)) && bad(ArenaSpec::new(&file.0, u64::MAX)));
+
+    std::fs::write(&file.0, vec![7; 1 << 20]).unwrap();
+    assert!(matches!(open(&good), ArenaError::NoArena { .. }));
+    assert_eq!(
+        Arena::create(&node, &good).map(drop),
+        Err(ArenaError::IsThere)
+    );
+    std::fs::write(&file.0, [0; 4096]).unwrap();
+    assert!(matches!(open(&good), ArenaError::NoFile { os: 0, .. }));
+    // What is there and empty becomes one: a device, say.
+    std::fs::write(&file.0, vec![0; 1 << 20]).unwrap();
+    let arena = Arena::create(&node, &good).unwrap();
+    assert_eq!(open(&good), ArenaError::AttachedTwice { node: 0 });
+    assert_eq!(
+        Arena::create(&rack.node(1), &good).map(drop),
+        Err(ArenaError::IsThere)
+    );
+    let other = Rack::local(2).unwrap();
+    let error = Arena::open(&other.node(0), &good).map(drop).unwrap_err();
+    assert!(matches!(error, ArenaError::OtherRack { .. }));
+    let shape = |spec: ArenaSpec| match open(&spec) {
+        ArenaError::OtherShape { what, .. } => what,
+        other => panic!("{other}"),
+    };
+    assert_eq!(shape(spec(&file, LONG * 2)), "nanoseconds of a tick");
+    assert_eq!(shape(good.clone().ring(7)), "entries of a ring");
+    // It leaves, and may come again.
+    drop(arena);
+    let arena = Arena::open(&node, &good).unwrap();
+    let lock = Lock::create(&node, ()).unwrap();
+
+    let slot: ArenaSlot<u64> = arena.slot(0).unwrap();
+    replace(&arena, &lock, slot, &5).unwrap();
+    assert!(matches!(
+        arena.slot::<u64>(64),
+        Err(ArenaError::BadPointer { .. })
+    ));
+    let section = arena.enter().unwrap();
+    let pointer = section.load(slot).unwrap().unwrap();
+    // Nowhere, in front of all objects, behind them, in a slab that nobody has used, in the middle
+    // of an object, and of another size.
+    let line = pointer.to_word() >> 16;
+    for line in [1, 8, line + 1024, 1 << 14, (1 << 48) - 1] {
+        let forged = Pointer::<u64>::from_word(line << 16 | 3).unwrap();
+        let error = section.read(forged).unwrap_err();
+        assert!(matches!(error, ArenaError::BadPointer { .. }), "{line:#x}");
+        let slot: ArenaSlot<u64> = forged.slot(0).unwrap();
+        assert!(section.load(slot).is_err() || line & 1023 == (pointer.to_word() >> 16) & 1023);
+        let mut writer = arena.writer(&lock).unwrap();
+        assert!(writer.read(forged).is_err() && writer.free(forged).is_err());
+        assert!(writer.set(forged, 0, 1).is_err() && writer.lead(slot, Some(forged)).is_err());
+    }
+    let longer = Pointer::<[u64; 9]>::from_word(pointer.to_word()).unwrap();
+    assert!(matches!(
+        section.read(longer),
+        Err(ArenaError::BadPointer { len: 72, .. })
+    ));
+    section.finish().unwrap();
+
+    let mut writer = arena.writer(&lock).unwrap();
+    let large = writer.alloc(&[0u64; 8193]).map(drop);
+    assert!(matches!(large, Err(ArenaError::ObjectTooLarge { .. })));
+    let full = loop {
+        match writer.alloc(&[0u64; 1024]) {
+            Ok(fresh) => drop(fresh),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(full, ArenaError::ArenaFull { .. }));
+
+    // Of a first line of which one bit is another one nothing is believed.
+    let raw = File::options().read(true).write(true).open(&file.0);
+    let raw = raw.unwrap();
+    let mut byte = [0];
+    raw.read_exact_at(&mut byte, 20).unwrap();
+    raw.write_all_at(&[byte[0] ^ 1], 20).unwrap();
+    let damaged = Arena::open(&rack.node(1), &good).map(drop);
+    let why = "its first line is damaged";
+    assert_eq!(damaged, Err(ArenaError::NoArena { why }));
+}
+
+/// A map that one node changes and another one reads, beside a model of it.
+#[test]
+fn maps_and_lists_have_what_was_put_into_them() {
+    let (rack, file) = (Rack::local(2).unwrap(), ArenaFile::new("map"));
+    let spec = ArenaSpec::new(&file.0, 4 << 20).bound(LONG).emulated();
+    let (all, lock) = arenas(&rack, &spec);
+    assert!(Map::<u64, u64>::open(&all[0], 0).unwrap().is_none());
+    let none = Map::<u64, u64>::create(&all[0], &mut all[0].writer(&lock).unwrap(), 0, 0);
+    assert!(matches!(none, Err(ArenaError::ObjectTooLarge { .. })));
+    let here: Map<u64, [u8; 11]> =
+        Map::create(&all[0], &mut all[0].writer(&lock).unwrap(), 0, 1500).unwrap();
+    let there: Map<u64, [u8; 11]> = Map::open(&all[1], 0).unwrap().unwrap();
+    let list: List<[u8; 3], u32> = List::at(&all[1], 1).unwrap();
+    let mut model = std::collections::BTreeMap::new();
+    for step in 0..2000u64 {
+        let (key, from) = (step * 7919 % 501, &all[step as usize % 2]);
+        let map = if step % 2 == 0 { &here } else { &there };
+        let mut writer = from.writer(&lock).unwrap();
+        let value = [step as u8; 11];
+        let (before, expected) = match step % 5 {
+            0 => (map.remove(&mut writer, &key), model.remove(&key)),
+            _ => (
+                map.insert(&mut writer, &key, &value),
+                model.insert(key, value),
+            ),
+        };
+        assert_eq!(before.unwrap(), expected, "{step}");
+        // The writer's node sees it at once.
+        assert_eq!(map.get(&key).unwrap(), model.get(&key).copied());
+        if step % 40 == 0 {
+            let key = [(step / 40 % 9) as u8; 3];
+            list.insert(&mut writer, &key, &(step as u32)).unwrap();
+        }
+    }
+    all.iter().for_each(|arena| arena.quiesce().unwrap());
+    for key in 0..501 {
+        let expected = model.get(&key).copied();
+        assert_eq!(here.get(&key).unwrap(), expected);
+        assert_eq!(there.get(&key).unwrap(), expected);
+    }
+    // What another node has inserted is found at once: a lookup that fails goes past the cache.
+    let mut writer = all[0].writer(&lock).unwrap();
+    assert_eq!(there.get(&9999).unwrap(), None);
+    here.insert(&mut writer, &9999, &[9; 11]).unwrap();
+    assert_eq!(there.get(&9999).unwrap(), Some([9; 11]));
+    let same: List<[u8; 3], u32> = List::at(&all[0], 1).unwrap();
+    assert_eq!(same.entries().unwrap().len(), 9);
+    assert!(same.remove(&mut writer, &[3; 3]).unwrap().is_some());
+    assert_eq!(same.get(&[3; 3]).unwrap(), None);
+    assert_eq!(same.remove(&mut writer, &[3; 3]).unwrap(), None);
+    assert_eq!(same.entries().unwrap().len(), 8);
+}
