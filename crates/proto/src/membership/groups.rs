@@ -9,7 +9,7 @@
 use super::View;
 use crate::abd::{COPIES, Change, Config, Durability, GROUPS, Layout, Member, Refused};
 use crate::switch::LINES;
-use crate::wire::{MAX_NODES, NodeId};
+use crate::wire::{Contract, MAX_NODES, NodeId};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -44,6 +44,43 @@ impl Survives {
     }
 }
 
+/// What the lines of a group are, where the rack's keeper serves them as a home.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum KeptAs {
+    /// Blocks of coherent memory.
+    Blocks(Survives),
+    /// Objects, and behind them what requesters' calls have come to.
+    Objects,
+}
+
+impl KeptAs {
+    const OBJECTS: &'static str = "objects";
+
+    /// What the store says.
+    pub const fn name(self) -> &'static str {
+        match self {
+            KeptAs::Blocks(survives) => survives.name(),
+            KeptAs::Objects => Self::OBJECTS,
+        }
+    }
+
+    /// By its name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            Self::OBJECTS => Some(KeptAs::Objects),
+            name => Survives::named(name).map(KeptAs::Blocks),
+        }
+    }
+
+    /// The contract of its memory.
+    pub const fn contract(self) -> Contract {
+        match self {
+            KeptAs::Blocks(_) => Contract::Coherent,
+            KeptAs::Objects => Contract::Object,
+        }
+    }
+}
+
 /// A region with copies. Its number is its place in [`Groups::rows`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
@@ -59,9 +96,9 @@ pub struct Group {
     pub two_rounds: bool,
     /// What they survive.
     pub durability: Durability,
-    /// Its lines are the blocks of a home ([`HomeId::of_group`](crate::wire::HomeId::of_group)):
-    /// which writes to that survive. None: they are lines and nothing else.
-    pub home: Option<Survives>,
+    /// Its lines are those of a home ([`HomeId::of_group`](crate::wire::HomeId::of_group)): what
+    /// that has. None: they are lines and nothing else.
+    pub home: Option<KeptAs>,
     /// Who keeps them.
     pub config: Config,
     /// Which life of which node has its pages for itself.
@@ -80,8 +117,8 @@ pub struct Asked {
     pub two_rounds: bool,
     /// What its copies survive.
     pub durability: Durability,
-    /// Whether its lines are the blocks of a home, and which writes to that survive.
-    pub home: Option<Survives>,
+    /// Whether its lines are those of a home, and what that has.
+    pub home: Option<KeptAs>,
 }
 
 impl Asked {

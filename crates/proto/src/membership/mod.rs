@@ -17,7 +17,7 @@ mod verdict;
 mod view;
 mod watch;
 
-pub use groups::{Asked, Group, Groups, MAX_GROUP_NAME, Survives, Unchanged};
+pub use groups::{Asked, Group, Groups, KeptAs, MAX_GROUP_NAME, Survives, Unchanged};
 pub use links::Links;
 pub use member::{Acts, Member, Observed, Standing, Timing};
 pub use places::Places;

@@ -52,7 +52,14 @@ pub trait Effects: Memory {
     fn copy(&mut self, object: Tag, from: u32, bytes: u32);
     /// Puts the segment of the packet at hand in its place in what this requester writes.
     fn stage(&mut self, of: RequesterId);
-    /// The first bytes of that are the object's. A writer is in.
+    /// The first bytes of that, zeros where none have come. A host that serves no home of a group
+    /// needs neither this nor [`Effects::fill`].
+    fn staged(&mut self, _of: RequesterId, _bytes: u32) -> Vec<u8> {
+        Vec::new()
+    }
+    /// These are the object's first bytes, and a majority has them. A writer is in.
+    fn fill(&mut self, _object: Tag, _content: &[u8]) {}
+    /// The first bytes of what is staged are the object's. A writer is in.
     fn put(&mut self, of: RequesterId, object: Tag, bytes: u32);
     /// Puts the segment of the packet at hand in its place in this requester's part of a
     /// transaction.
@@ -106,6 +113,12 @@ defects! {
     IgnoreExpected,
     /// A read with writers kept out leaves another version.
     LockedReadMoves,
+    /// What readers find of an object with copies is changed before a majority has it.
+    PublishBeforeQuorum,
+    /// Whoever keeps an object's home next does not look whether a call has taken effect.
+    ForgetCalls,
+    /// An object is overwritten that alone says what has come of another one's call.
+    OverwriteUnheard,
     /// A transaction does not look whether what it has read is still so.
     SkipValidation,
     /// An object that another transaction has locked counts as unchanged.

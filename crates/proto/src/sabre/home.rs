@@ -1,73 +1,21 @@
 //! What an object's home does with packets: reads by the rule, writes once, and the books.
 //!
 //! A read needs nothing of the home but memory, so nothing is remembered of it. What changes
-//! something takes effect once: of each requester the home remembers the last call, by a number
-//! that outlives epochs, with what has come of it and what was answered.
-//!
-//! | a call | then |
-//! |---|---|
-//! | is new | its segments are awaited; when all are here it takes effect, and is answered |
-//! | has taken effect | it is answered as before |
-//! | meets a writer of the home's own process | `Locked`, and so are its copies: it never takes effect, and its requester makes another one |
-//! | is of an older number, or of an older life of its node | nothing |
-//! | has the number of the last one and asks for something else | nothing: it is forged |
+//! something takes effect once ([`super::calls`]).
 
 use super::book::{Book, Spot};
+use super::calls::{Answer, Calls, Came};
 use super::effects::{Bytes, Defect, Effects, Memory};
-use super::layout::{GRANULE, Meta, all_granules, granules};
+use super::layout::{GRANULE, Meta};
 use super::operation::REGION;
 use super::rule::{Refusal, Wanted, is_odd, may_copy, next, taken, unmoved};
 use super::transaction::Participant;
 use super::{generation_of, len_of, own};
-use crate::call::PerRequester;
 use crate::wire::{Dest, Flags, Header, Kind, Own, Reason, Tag};
 use core::hash::Hasher;
 
 /// Objects that one call of a removal frees: others' packets wait for it.
 const AT_ONCE: usize = 1024;
-
-/// What a call was answered.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Answer {
-    /// Why not.
-    pub reason: Reason,
-    /// The object.
-    pub tag: Tag,
-    /// Its version.
-    pub version: u64,
-    /// Its generation.
-    pub generation: u32,
-}
-
-impl Default for Answer {
-    fn default() -> Self {
-        Answer::refused(Tag(0), Reason::None)
-    }
-}
-
-impl Answer {
-    fn refused(tag: Tag, reason: Reason) -> Self {
-        Answer {
-            reason,
-            tag,
-            version: 0,
-            generation: 0,
-        }
-    }
-}
-
-/// The last call of a requester.
-#[derive(Clone, Copy, PartialEq, Hash, Debug, Default)]
-struct Row {
-    incarnation: u32,
-    number: u64,
-    /// What it asks for: its kind, of what, and how.
-    asked: Option<(Kind, Tag, Own)>,
-    /// Granules of what it writes that have come.
-    received: u64,
-    ended: bool,
-    answer: Answer,
-}
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -76,7 +24,7 @@ pub struct Home {
     pub book: Book,
     /// The kernel of its host answers reads, too.
     pub kernel_reads: bool,
-    rows: PerRequester<Row>,
+    calls: Calls,
     /// Transactions that write here.
     pub participant: Participant,
 }
@@ -100,7 +48,7 @@ impl Home {
         Home {
             book,
             kernel_reads: false,
-            rows: PerRequester::default(),
+            calls: Calls::default(),
             participant: Participant::default(),
         }
     }
@@ -115,48 +63,9 @@ impl Home {
         }
     }
 
-    /// What of an object a read asks for: all from its offset on, or so many bytes.
-    fn asked(header: &Header, own: &Own, meta: Meta) -> Option<(u32, u32)> {
-        let (mut from, len) = (header.offset, u32::from(meta.len));
-        if !from.is_multiple_of(GRANULE) {
-            return None;
-        }
-        if from > len {
-            // It has become shorter since the reader heard of it, who begins anew.
-            from = 0;
-        }
-        let rest = len - from;
-        Some(match len_of(own) {
-            0 => (from, rest),
-            asked => {
-                let whole = asked.checked_next_multiple_of(GRANULE);
-                (from, whole.unwrap_or(rest).min(rest))
-            }
-        })
-    }
-
     fn read(&mut self, header: &Header, own: &Own, fx: &mut impl Effects) {
-        let wanted = Wanted {
-            generation: generation_of(own),
-            known: own.a,
-        };
-        let answer = self.book.spot(header.tag).and_then(|spot| {
-            let version = fx.version(spot.tag);
-            let meta = fx.meta(spot.tag);
-            let may = match (may_copy(version, meta, wanted), fx.defect()) {
-                (Err(Refusal::Locked), Some(Defect::AcceptOdd)) => Ok(version),
-                (may, _) => may,
-            };
-            let version = may.map_err(Refusal::reason)?;
-            let asked = Home::asked(header, own, meta).ok_or(Reason::Refused)?;
-            fx.copy(spot.tag, asked.0, asked.1);
-            let now = fx.version_now(spot.tag);
-            if fx.defect() != Some(Defect::CheckBeforeCopyOnly) {
-                unmoved(version, now).map_err(Refusal::reason)?;
-            }
-            Ok((version, meta, asked.0))
-        });
-        self.tell(header, answer, fx);
+        let place = self.book.spot(header.tag).map(|spot| spot.tag);
+        read(place, header, own, self.flags(), fx);
     }
 
     /// The same, with writers kept out.
@@ -165,7 +74,7 @@ impl Home {
         let answer = self.book.spot(header.tag).and_then(|spot| {
             let version = enter(spot.tag, generation, fx)?;
             let meta = fx.meta(spot.tag);
-            let asked = Home::asked(header, own, meta);
+            let asked = asked(header, own, meta);
             if let Some((from, bytes)) = asked {
                 fx.copy(spot.tag, from, bytes);
             }
@@ -177,7 +86,7 @@ impl Home {
             let asked = asked.ok_or(Reason::Refused)?;
             Ok((version, meta, asked.0))
         });
-        self.tell(header, answer, fx);
+        tell(header, answer, self.flags(), fx);
     }
 
     /// What all its answers say.
@@ -188,82 +97,18 @@ impl Home {
         }
     }
 
-    /// Answers a read with what was copied, from which byte on, or why nothing was.
-    fn tell(
-        &self,
-        header: &Header,
-        answer: Result<(u64, Meta, u32), Reason>,
-        fx: &mut impl Effects,
-    ) {
-        let to = Dest::Requester(header.requester);
-        let flags = self.flags();
-        match answer {
-            Ok((version, meta, offset)) => {
-                let data = Header {
-                    flags,
-                    offset,
-                    ..header.answer(Kind::ObjData, header.sender)
-                };
-                let own = own(version, meta.generation, meta.len.into());
-                fx.send(to, &data, own, Bytes::Copied);
-            }
-            Err(reason) => {
-                let no = Header {
-                    flags,
-                    ..header.refuse(Kind::ObjData, header.sender, reason)
-                };
-                fx.send(to, &no, Own::default(), Bytes::Nothing);
-            }
-        }
-    }
-
     /// A call that takes effect once.
     fn call(&mut self, header: &Header, own: &Own, len: u32, fx: &mut impl Effects) {
-        let row = self.rows.row(header.requester);
-        let which = (header.incarnation, header.seq.0);
-        let known = (row.incarnation, row.number);
-        let asked = (header.kind, header.tag, *own);
-        if which < known {
-            return;
-        }
-        if which > known {
-            let received = match fx.defect() {
-                Some(Defect::MixTwoWrites) => row.received,
-                _ => 0,
-            };
-            *row = Row {
-                incarnation: header.incarnation,
-                number: header.seq.0,
-                asked: Some(asked),
-                received,
-                ..Row::default()
-            };
-        }
-        if row.asked != Some(asked) {
-            // Segments of one call are alike in this: a granule of another one proves nothing.
-            return;
-        }
-        let again = row.ended && fx.defect() != Some(Defect::WriteTwiceOnCopy);
-        let answer = match again {
-            true => row.answer,
-            false => match self.execute(header, own, len, fx) {
+        let answer = match self.calls.came(header, own, fx.defect()) {
+            Came::Late => return,
+            Came::Again(answer) => answer,
+            Came::Open => match self.execute(header, own, len, fx) {
                 Some(answer) => answer,
                 None => return,
             },
         };
-        let row = self.rows.row(header.requester);
-        // Were it to take effect later, its requester would have made another one meanwhile.
-        let open = answer.reason == Reason::Locked && fx.defect() == Some(Defect::RefuseForNow);
-        (row.ended, row.answer) = (!open, answer);
-        let kind = match header.kind {
-            Kind::ObjWrite => Kind::ObjWriteAck,
-            Kind::ObjAlloc => Kind::ObjAllocAck,
-            _ => Kind::ObjFreeAck,
-        };
-        let mut ack = header.refuse(kind, header.sender, answer.reason);
-        (ack.tag, ack.offset, ack.flags) = (answer.tag, 0, self.flags());
-        let own = super::own(answer.version, answer.generation, 0);
-        fx.send(Dest::Requester(header.requester), &ack, own, Bytes::Nothing);
+        self.calls.end(header.requester, answer, fx.defect());
+        answer.tell(header, self.flags(), fx);
     }
 
     /// `None`: not all of it is here yet.
@@ -279,16 +124,10 @@ impl Home {
         let done = match header.kind {
             Kind::ObjWrite => {
                 let len = len_of(own);
-                let Some(granules) = granules(header.offset, bytes, len) else {
-                    return Some(refused(Reason::Refused));
-                };
-                fx.stage(header.requester);
-                let row = self.rows.row(header.requester);
-                row.received |= granules;
-                let all = all_granules(len);
-                let early = fx.defect() == Some(Defect::WriteInPart);
-                if row.received & all != all && !early {
-                    return None;
+                match self.calls.stage(header, own, bytes, fx) {
+                    None => return Some(refused(Reason::Refused)),
+                    Some(false) => return None,
+                    Some(true) => {}
                 }
                 let write = Write {
                     tag,
@@ -435,8 +274,87 @@ impl Home {
     /// Everything that decides what it will do.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         core::hash::Hash::hash(&self.book, into);
-        self.rows.fingerprint(into);
+        self.calls.fingerprint(into);
         self.participant.fingerprint(into);
+    }
+}
+
+/// What of an object a read asks for: all from its offset on, or so many bytes.
+fn asked(header: &Header, own: &Own, meta: Meta) -> Option<(u32, u32)> {
+    let (mut from, len) = (header.offset, u32::from(meta.len));
+    if !from.is_multiple_of(GRANULE) {
+        return None;
+    }
+    if from > len {
+        // It has become shorter since the reader heard of it, who begins anew.
+        from = 0;
+    }
+    let rest = len - from;
+    Some(match len_of(own) {
+        0 => (from, rest),
+        asked => {
+            let whole = asked.checked_next_multiple_of(GRANULE);
+            (from, whole.unwrap_or(rest).min(rest))
+        }
+    })
+}
+
+/// Answers a read of the object in this place, if that may be copied and has been whole.
+pub(super) fn read(
+    place: Result<Tag, Reason>,
+    header: &Header,
+    own: &Own,
+    flags: Flags,
+    fx: &mut impl Effects,
+) {
+    let wanted = Wanted {
+        generation: generation_of(own),
+        known: own.a,
+    };
+    let answer = place.and_then(|tag| {
+        let version = fx.version(tag);
+        let meta = fx.meta(tag);
+        let may = match (may_copy(version, meta, wanted), fx.defect()) {
+            (Err(Refusal::Locked), Some(Defect::AcceptOdd)) => Ok(version),
+            (may, _) => may,
+        };
+        let version = may.map_err(Refusal::reason)?;
+        let asked = asked(header, own, meta).ok_or(Reason::Refused)?;
+        fx.copy(tag, asked.0, asked.1);
+        let now = fx.version_now(tag);
+        if fx.defect() != Some(Defect::CheckBeforeCopyOnly) {
+            unmoved(version, now).map_err(Refusal::reason)?;
+        }
+        Ok((version, meta, asked.0))
+    });
+    tell(header, answer, flags, fx);
+}
+
+/// Answers a read with what was copied, from which byte on, or why nothing was.
+fn tell(
+    header: &Header,
+    answer: Result<(u64, Meta, u32), Reason>,
+    flags: Flags,
+    fx: &mut impl Effects,
+) {
+    let to = Dest::Requester(header.requester);
+    match answer {
+        Ok((version, meta, offset)) => {
+            let data = Header {
+                flags,
+                offset,
+                ..header.answer(Kind::ObjData, header.sender)
+            };
+            let own = own(version, meta.generation, meta.len.into());
+            fx.send(to, &data, own, Bytes::Copied);
+        }
+        Err(reason) => {
+            let no = Header {
+                flags,
+                ..header.refuse(Kind::ObjData, header.sender, reason)
+            };
+            fx.send(to, &no, Own::default(), Bytes::Nothing);
+        }
     }
 }
 

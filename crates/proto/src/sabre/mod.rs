@@ -12,6 +12,7 @@
 //! | what does a home do with a packet? | [`Home`] |
 //! | what does a thread do that cannot reach the memory? | [`Operation`] |
 //! | and when a writer is in, or the object has moved? | [`Retry`] |
+//! | an object that does not die with its home? | [`KeptObjects`] |
 //! | several objects, as one step? | [`transaction`] |
 //!
 //! [`Sabre`] is all of it at one node. The words of objects are the host's ([`Words`]);
@@ -19,10 +20,12 @@
 //! paper proposes is [`controller`], for the checker and the cycle model.
 
 mod book;
+mod calls;
 pub mod controller;
 mod effects;
 mod form;
 mod home;
+mod kept;
 mod layout;
 mod operation;
 mod retry;
@@ -31,9 +34,11 @@ mod section;
 pub mod transaction;
 
 pub use book::{Book, Given, Spot};
+pub use calls::Answer;
 pub use effects::{Bytes, Defect, Effects, Memory};
 pub use form::{Forms, MISSES};
-pub use home::{Answer, Home, Write};
+pub use home::{Home, Write};
+pub use kept::{KeptObjects, Need, bytes_with_rows, bytes_without_rows, room_of};
 pub use layout::{
     GRANULE, HEADER, LINE, MAX_BYTES, Meta, SLAB, all_granules, class_bytes, class_of, granules,
 };
@@ -144,6 +149,8 @@ pub struct Sabre {
     incarnation: u32,
     /// Its home.
     pub home: Home,
+    /// Homes that groups keep, as far as it serves them.
+    pub kept: KeptObjects,
     slots: Vec<Slot>,
     /// The nodes that the epoch began with.
     members: Copyset,
@@ -159,6 +166,7 @@ impl Sabre {
             me,
             incarnation,
             home: Home::new(book),
+            kept: KeptObjects::default(),
             slots: Vec::new(),
             members: Copyset::EMPTY,
             forms: Forms::default(),
@@ -294,6 +302,7 @@ impl Sabre {
     /// An epoch begins with these nodes.
     pub fn enter(&mut self, members: Copyset) {
         self.members = members;
+        self.kept.enter();
     }
 
     /// Incarnations of these nodes have ended, and the memory of their homes is gone.
@@ -327,12 +336,16 @@ impl Sabre {
     /// All homes have reported, and these nodes are gone.
     pub fn settle(&mut self, gone: Copyset, fx: &mut impl Effects) {
         self.home.settle_transactions(gone, fx);
+        self.kept.serve();
     }
 
     /// A packet of one of its kinds. `bytes`: how many are behind what its kind has of its own.
     pub fn packet(&mut self, header: &Header, own: &Own, bytes: u32, fx: &mut impl Effects) {
         if header.kind.asks_object() {
-            return self.home.packet(header, own, bytes, fx);
+            if header.tag.home().is_own() {
+                return self.home.packet(header, own, bytes, fx);
+            }
+            return self.kept.packet(header, own, bytes, fx);
         }
         let slot = header.requester.slot;
         let ours = self.who(slot as u8) == (header.requester, header.incarnation);
@@ -393,6 +406,7 @@ impl Sabre {
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         (self.me, self.incarnation, self.members).hash(into);
         self.home.fingerprint(into);
+        self.kept.fingerprint(into);
         self.forms.hash(into);
         for slot in &self.slots {
             (slot.number, &slot.lanes, &slot.transaction).hash(into);

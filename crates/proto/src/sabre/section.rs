@@ -192,6 +192,16 @@ impl<W: Words> Effects for Section<'_, W> {
         }
     }
 
+    fn staged(&mut self, of: RequesterId, bytes: u32) -> Vec<u8> {
+        let mut value = self.values.staging.get(&of).cloned().unwrap_or_default();
+        value.resize(bytes as usize, 0);
+        value
+    }
+
+    fn fill(&mut self, object: Tag, content: &[u8]) {
+        self.words.copy_in(object, content);
+    }
+
     fn put(&mut self, of: RequesterId, object: Tag, bytes: u32) {
         let staged = match self.sender.broken {
             // Segments of the last write are still there when the next one comes.

@@ -274,6 +274,7 @@ fn transaction() -> Vec<TransactionError> {
         TransactionError::GivenUp { why },
         TransactionError::Undecided { why },
         TransactionError::TooManyObjects { most: 64 },
+        TransactionError::HasCopies { addr: 64 },
         TransactionError::TooManyBytes { len: 9, most: 8 },
     ]
 }

@@ -44,6 +44,11 @@ pub enum TransactionError {
         /// Objects that are possible.
         most: usize,
     },
+    /// An object of it is of a region with copies.
+    HasCopies {
+        /// Its address.
+        addr: u64,
+    },
     /// It writes too many bytes.
     TooManyBytes {
         /// Bytes that it writes.
@@ -59,6 +64,7 @@ family!(TransactionError, "transaction", through [Rack, Access],
     GivenUp => "given-up",
     Undecided => "undecided",
     TooManyObjects => "too-many-objects",
+    HasCopies => "has-copies",
     TooManyBytes => "too-many-bytes",
 );
 
@@ -86,6 +92,10 @@ impl TransactionError {
             TransactionError::TooManyObjects { most } => {
                 write!(f, "the transaction has more than {most} objects")
             }
+            TransactionError::HasCopies { addr } => write!(
+                f,
+                "the object at {addr:#018x} has copies, and takes no part in transactions"
+            ),
             TransactionError::TooManyBytes { len, most } => write!(
                 f,
                 "the transaction writes {len} bytes: at most {most} are possible"
@@ -104,6 +114,7 @@ impl TransactionError {
             | TransactionError::Conflict { .. }
             | TransactionError::Cancelled
             | TransactionError::TooManyObjects { .. }
+            | TransactionError::HasCopies { .. }
             | TransactionError::TooManyBytes { .. } => Changed::No,
         }
     }
@@ -121,6 +132,9 @@ impl TransactionError {
             TransactionError::Undecided { .. } => "look what is there, then try again",
             TransactionError::TooManyObjects { .. } => {
                 "do it in several steps, or put what belongs together into one object"
+            }
+            TransactionError::HasCopies { .. } => {
+                "change it by itself (Object::update), or put what belongs together into one object"
             }
             TransactionError::TooManyBytes { .. } => {
                 "do it in several steps, or have large objects replaced by new ones"

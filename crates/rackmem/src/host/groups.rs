@@ -5,7 +5,7 @@
 //! made from the version that it follows. See decision 28.
 
 use crate::host::agents::Agents;
-use crate::membership::{Group, Groups, MembershipError, Store};
+use crate::membership::{Group, Groups, KeptAs, MembershipError, Store};
 use rackmem_fabric::{Port, Whole};
 use rackmem_proto::abd::first_line;
 use rackmem_proto::membership::View;
@@ -37,7 +37,7 @@ type Hears = Box<dyn Fn(&Groups) + Send + Sync>;
 /// are blocks of.
 pub(crate) fn address(number: u16, group: &Group) -> u64 {
     match group.home {
-        Some(_) => HomeId::of_group(number).start().0,
+        Some(kept) => HomeId::of_group(number).start().under(kept.contract()).0,
         None => first_line(number).0,
     }
 }
@@ -120,10 +120,7 @@ impl Book {
     pub fn address_of(&self, name: &str) -> Option<(u64, Contract, u8)> {
         let known = self.known.lock().whole();
         let (number, group) = known.find(name)?;
-        let contract = match group.home {
-            Some(_) => Contract::Coherent,
-            None => Contract::Replicated,
-        };
+        let contract = group.home.map_or(Contract::Replicated, KeptAs::contract);
         Some((address(number, group), contract, group.copies))
     }
 

@@ -24,11 +24,13 @@
 use crate::error::AccessError;
 use crate::host::agents::Agents;
 use crate::host::inner::NodeInner;
+use crate::host::kept_objects;
 use crate::host::names::{Came, Carried, Held, Send, WAITING, concerns_home};
+use crate::host::replicated::apart;
 use rackmem_fabric::{Body, Net, Nobody, Port, Receiver, Whole, words};
 use rackmem_proto::abd::{Command, GROUPS, Layout, first_line};
 use rackmem_proto::engine::keeping;
-use rackmem_proto::membership::Survives;
+use rackmem_proto::membership::{KeptAs, Survives};
 use rackmem_proto::wire::{Dest, Header, HomeId, Kind, Own, RequesterId, Seq, Tag};
 use std::collections::VecDeque;
 use std::sync::atomic::{
@@ -189,10 +191,19 @@ impl Kept {
     }
 
     /// There is a home, of this layout.
-    pub fn lay_out(&self, agents: &Agents, group: u16, layout: Layout, survives: Survives) {
-        if usize::from(group) >= GROUPS || u64::from(layout.line) != self.block {
+    pub fn lay_out(&self, agents: &Agents, group: u16, layout: Layout, kept: KeptAs) {
+        if usize::from(group) >= GROUPS {
             return;
         }
+        let survives = match kept {
+            KeptAs::Blocks(survives) if u64::from(layout.line) == self.block => survives,
+            KeptAs::Blocks(_) => return,
+            KeptAs::Objects => {
+                agents.objects.lay_out(group, layout);
+                self.there.fetch_or(1 << group, SeqCst);
+                return;
+            }
+        };
         {
             let mut in_place = self.in_place();
             in_place.sweeps[usize::from(group)].of = layout.bytes / self.block;
@@ -224,7 +235,8 @@ impl Kept {
         reply: &mut dyn Receiver,
     ) -> bool {
         let tag = header.tag;
-        let concerns = keeping::rescues(header) || concerns_home(agents.node, header);
+        let object = header.kind.asks_object();
+        let concerns = object || keeping::rescues(header) || concerns_home(agents.node, header);
         if tag.home().is_own() || !concerns {
             return false;
         }
@@ -238,7 +250,11 @@ impl Kept {
         if !self.has_heard_of(tag.home()) {
             return true;
         }
-        if !keeping::brings_bytes(header) && self.is_in_place(tag, epoch) {
+        let at_once = match object {
+            true => agents.objects.answers_at_once(header),
+            false => !keeping::brings_bytes(header) && self.is_in_place(tag, epoch),
+        };
+        if at_once {
             return false;
         }
         let (header, body) = (*header, Carried::of(body));
@@ -262,7 +278,7 @@ impl Kept {
             return Vec::new();
         };
         let _alone = self.turns.lock().whole();
-        self.turn(&node, came, net).unwrap_or_default()
+        apart(|| self.turn(&node, came, net)).unwrap_or_default()
     }
 
     /// Sends what may leave.
@@ -357,6 +373,9 @@ impl Kept {
         if header.epoch != epoch || agents.standing.keeper() != Some(node.id) {
             return None;
         }
+        if header.kind.asks_object() {
+            return kept_objects::turn(node, epoch, came, net);
+        }
         if !keeping::rescues(header) {
             let home = agents.homes[agents.shards.of(header.tag)].lock().whole();
             if home.agent.frozen() {
@@ -449,7 +468,7 @@ impl Kept {
     }
 }
 
-fn goes_on(node: &NodeInner, epoch: u32) -> bool {
+pub(super) fn goes_on(node: &NodeInner, epoch: u32) -> bool {
     let standing = &node.access.standing;
     standing.epoch() == epoch && !standing.is_fenced() && !node.closed.load(SeqCst)
 }

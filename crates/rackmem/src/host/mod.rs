@@ -12,6 +12,7 @@ pub(crate) mod groups;
 pub(crate) mod here;
 pub(crate) mod inner;
 pub(crate) mod kept;
+mod kept_objects;
 pub(crate) mod locks;
 pub(crate) mod magazine;
 pub(crate) mod metrics;

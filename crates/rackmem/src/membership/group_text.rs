@@ -1,6 +1,6 @@
 //! Groups as people can read them, in files and in etcd.
 
-use super::{Group, Groups, Survives};
+use super::{Group, Groups, KeptAs};
 use rackmem_proto::abd::{Config, Durability, Layout, MEMBERS, Member};
 use rackmem_proto::wire::NodeId;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ struct GroupText {
     two_rounds: bool,
     #[serde(default = "memory")]
     durability: String,
-    /// Of one whose lines are the blocks of a home: which writes to that survive.
+    /// Of one whose lines are those of a home: objects, or blocks, of which these writes survive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     home: Option<String>,
     config: u32,
@@ -92,7 +92,7 @@ fn of_group(group: &Group) -> GroupText {
         copies: group.copies,
         two_rounds: group.two_rounds,
         durability: group.durability.name().into(),
-        home: group.home.map(|survives| survives.name().into()),
+        home: group.home.map(|kept| kept.name().into()),
         config: config.number,
         first: config.first,
         members: config.members.iter().map(|m| m.map(member)).collect(),
@@ -142,7 +142,7 @@ fn to_group(text: GroupText) -> Result<Group, String> {
     let layout = Layout::new(text.line, text.bytes);
     let durability = Durability::named(&text.durability);
     let home = match text.home {
-        Some(name) => Some(Survives::named(&name).ok_or("what survives is rest or writes")?),
+        Some(name) => Some(KeptAs::named(&name).ok_or("a home is of rest, writes or objects")?),
         None => None,
     };
     Ok(Group {
@@ -170,7 +170,7 @@ fn to_group(text: GroupText) -> Result<Group, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::membership::{Asked, View};
+    use crate::membership::{Asked, Survives, View};
     use rackmem_proto::abd::GROUPS;
     use rackmem_proto::wire::Copyset;
 
@@ -181,7 +181,12 @@ mod tests {
             let name = format!("{nth:02}{name}");
             let asked = Asked {
                 two_rounds: nth % 2 == 1,
-                home: [None, Some(Survives::Rest), Some(Survives::Writes)][nth % 3],
+                home: match nth % 4 {
+                    0 => None,
+                    1 => Some(KeptAs::Blocks(Survives::Rest)),
+                    2 => Some(KeptAs::Blocks(Survives::Writes)),
+                    _ => Some(KeptAs::Objects),
+                },
                 ..Asked::new(lines, copies)
             };
             let created = groups.create((&name, u64::MAX), asked, (&view, 30));
@@ -191,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let mut groups = groups(3, "ledger \"of\"\n", 3);
+        let mut groups = groups(4, "ledger \"of\"\n", 3);
         groups.rows[1].mapped = Some(Member { node: 7, life: 9 });
         assert_eq!(to_groups(of_groups(&groups).as_bytes()), Ok(groups));
         let none = Groups::default();

@@ -54,6 +54,7 @@ pub use keeper::{Events, Keeper};
 pub use memory::Memory;
 pub use operator::{Sign, grow, remove, replace, watch};
 pub use rackmem_proto::abd::Layout;
+pub(crate) use rackmem_proto::membership::KeptAs;
 pub use rackmem_proto::membership::{
     Asked, Beat, Beats, Group, Groups, Links, Places, Role, Roster, Standing, Survives, Unchanged,
     View,

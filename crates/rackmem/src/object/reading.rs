@@ -162,8 +162,7 @@ impl<T: ?Sized> Object<T> {
     }
 
     fn is_own(&self) -> bool {
-        let access = &self.node.inner.access;
-        access.standing.host(self.at.tag.home()) == Some(access.me())
+        self.node.inner.access.has_home_of(self.at.tag)
     }
 
     fn source(&self) -> Result<Source<'_>, AccessError> {

@@ -114,6 +114,9 @@ impl Transaction<'_> {
 
     fn used<T: ?Sized>(&mut self, object: &Object<T>) -> Result<&mut Used, TransactionError> {
         let Ref { tag, generation } = object.at;
+        if !tag.home().is_own() {
+            return Err(TransactionError::HasCopies { addr: tag.0 });
+        }
         let (full, known) = (
             self.objects.len() >= MAX_OBJECTS,
             self.objects.get(&tag).map(|used| used.generation),
@@ -251,6 +254,7 @@ impl Node {
     /// the rest, once they know. Lost together with a home that has committed, it may be half done.
     ///
     /// # Errors
+    /// [`TransactionError::HasCopies`] when one of them is of a region with copies;
     /// [`TransactionError::Conflict`] when other writers came first for longer than the
     /// configuration's `patience`; [`TransactionError::Undecided`] when it may take effect and is
     /// not known to have; those of `f` and of [`Object::write`].

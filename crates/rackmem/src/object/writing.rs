@@ -16,7 +16,7 @@ impl<T: ?Sized> Object<T> {
     pub(super) fn put(&self, expected: u64, bytes: &[u8]) -> Result<Result<u64, u64>, AccessError> {
         self.node.open()?;
         let access = &self.node.inner.access;
-        let own = access.standing.host(self.at.tag.home()) == Some(access.me());
+        let own = access.has_home_of(self.at.tag);
         let written = match (&self.place, own) {
             (Some(place), true) => self.put_here(place, expected, bytes)?,
             (None, true) => return Err(access.no_object(self.at.tag)),

@@ -8,10 +8,11 @@ use crate::backoff::Backoff;
 use crate::error::{AccessError, AllocError, MembershipError, RegionError};
 use crate::host::groups::address as group_address;
 use crate::host::names;
-use crate::membership::{Asked, Group, Groups, Survives, Unchanged};
+use crate::membership::{Asked, Group, Groups, KeptAs, Survives, Unchanged};
 use crate::node::Node;
 use rackmem_proto::abd::{COPIES, Durability, Layout};
 use rackmem_proto::heap::Backing;
+use rackmem_proto::sabre::bytes_without_rows;
 use rackmem_proto::wire::Contract;
 
 /// A region with copies that was opened.
@@ -51,7 +52,7 @@ fn fits(
         });
     }
     let same = group.durability == spec.durability && group.element == spec.element;
-    if !same || group.home != spec.asks_survives() || group.layout != layout(node, spec)? {
+    if !same || group.home != spec.kept_as() || group.layout != layout(node, spec)? {
         return Err(RegionError::Mismatch { name: name() });
     }
     Ok(Copied {
@@ -143,7 +144,7 @@ fn next(
     let asked = Asked {
         two_rounds: spec.two_rounds,
         durability,
-        home: spec.asks_survives(),
+        home: spec.kept_as(),
         ..Asked::new(layout, spec.copies)
     };
     let named = (spec.name(), spec.element);
@@ -174,15 +175,11 @@ pub(super) fn remove(node: &Node, name: &str) -> Result<bool, RegionError> {
     let mut backoff = Backoff::new(node.inner.access.patience);
     loop {
         let groups = book.look().map_err(away)?;
-        // Caches have parts of it, which nobody calls back.
-        if groups
-            .find(name)
-            .is_some_and(|(_, group)| group.home.is_some())
-        {
-            return Err(RegionError::NotRemovable {
-                name: name.into(),
-                contract: Contract::Coherent,
-            });
+        // Caches have parts of it, which nobody calls back, and handles its objects.
+        let found = groups.find(name).and_then(|(_, group)| group.home);
+        if let Some(contract) = found.map(KeptAs::contract) {
+            let name = name.into();
+            return Err(RegionError::NotRemovable { name, contract });
         }
         let Ok(next) = groups.remove(name) else {
             return Ok(false);
@@ -232,12 +229,14 @@ pub(super) fn infos(groups: &Groups) -> Vec<RegionInfo> {
     let info = |(number, group): (usize, &Group)| RegionInfo {
         spec: RegionSpec {
             name: group.name.clone(),
-            len: group.layout.bytes as usize,
-            element: group.element,
-            contract: match group.home {
-                Some(_) => Contract::Coherent,
-                None => Contract::Replicated,
+            len: match group.home {
+                Some(KeptAs::Objects) => {
+                    bytes_without_rows(group.layout.bytes, group.layout.line) as usize
+                }
+                _ => group.layout.bytes as usize,
             },
+            element: group.element,
+            contract: group.home.map_or(Contract::Replicated, KeptAs::contract),
             backing: Backing::Heap,
             home: None,
             renew: false,
@@ -245,7 +244,10 @@ pub(super) fn infos(groups: &Groups) -> Vec<RegionInfo> {
             line: group.layout.line,
             two_rounds: group.two_rounds,
             durability: group.durability,
-            survives: group.home.unwrap_or(Survives::Rest),
+            survives: match group.home {
+                Some(KeptAs::Blocks(survives)) => survives,
+                _ => Survives::Rest,
+            },
         },
         addr: group_address(number as u16, group),
         generation: group.config.first,

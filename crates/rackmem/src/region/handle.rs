@@ -12,6 +12,8 @@ use crate::paging::Mapped;
 use crate::replicated::Replicated;
 use rackmem_proto::abd::{Layout, first_line};
 use rackmem_proto::heap::Backing;
+use rackmem_proto::membership::KeptAs;
+use rackmem_proto::sabre::room_of;
 use rackmem_proto::wire::{Contract, HomeId, Tag};
 
 /// A named region, as this handle found it. Another region that has the name later is another one,
@@ -81,9 +83,9 @@ impl Region {
         Region {
             node: node.clone(),
             spec: spec.clone(),
-            place: match spec.is_home() {
-                true => Place::Home(HomeId::of_group(copied.number)),
-                false => Place::Group(copied.number, copied.layout, copied.first),
+            place: match spec.kept_as() {
+                Some(_) => Place::Home(HomeId::of_group(copied.number)),
+                None => Place::Group(copied.number, copied.layout, copied.first),
             },
             created: copied.created,
         }
@@ -109,7 +111,7 @@ impl Region {
         match self.place {
             Place::Row(_, ready) => ready.addr,
             Place::Group(number, ..) => first_line(number).0,
-            Place::Home(home) => home.start().0,
+            Place::Home(home) => home.start().under(self.contract()).0,
         }
     }
 
@@ -259,8 +261,10 @@ impl Region {
     /// # Errors
     /// [`AccessError::WrongContract`] where the region is under another one,
     /// [`AllocError::TooLarge`] above [`MAX_OBJECT`](crate::object::MAX_OBJECT) bytes,
+    /// or above what a line has room for where the region has copies ([`RegionSpec::line`]),
     /// [`AllocError::OutOfMemory`] when the region is full; those of [`Object::write`].
     pub fn alloc<T: Value>(&self, value: T) -> Result<Object<T>, AllocError> {
+        self.fits(value.as_bytes().len())?;
         self.node.new_object(self.addr(), value.as_bytes(), 0)
     }
 
@@ -270,7 +274,18 @@ impl Region {
     /// # Errors
     /// Those of [`Region::alloc`].
     pub fn alloc_bytes(&self, bytes: &[u8], room: usize) -> Result<Object<[u8]>, AllocError> {
+        self.fits(bytes.len().max(room))?;
         self.node.new_object(self.addr(), bytes, room)
+    }
+
+    /// Whether a region with copies has lines for such an object.
+    fn fits(&self, len: usize) -> Result<(), AllocError> {
+        let most = room_of(self.spec.line) as usize;
+        let objects = self.spec.kept_as() == Some(KeptAs::Objects);
+        match objects && len > most {
+            true => Err(AllocError::TooLarge { len, most }),
+            false => Ok(()),
+        }
     }
 
     fn within(&self, at: usize, len: usize) -> Result<u64, RegionError> {

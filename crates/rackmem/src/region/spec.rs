@@ -4,7 +4,8 @@ use crate::error::RegionError;
 use rackmem_proto::abd::{COPIES, Durability, Layout, MAX_LINE, MIN_LINE};
 use rackmem_proto::bi::cached::{MAX_ITEM, MAX_ITEMS};
 use rackmem_proto::heap::Backing;
-use rackmem_proto::membership::Survives;
+use rackmem_proto::membership::{KeptAs, Survives};
+use rackmem_proto::sabre::bytes_with_rows;
 use rackmem_proto::wire::{Contract, HomeId};
 
 /// A named region as a program wants it: what all who use it have to agree on,
@@ -100,7 +101,9 @@ impl RegionSpec {
 
     /// So many nodes keep a copy of it each: 3, 5 or 7 (or 1). It is under
     /// [`Contract::Replicated`], lives as long as a majority of them does, and is read and written
-    /// in lines ([`Region::replicated`](crate::Region::replicated)).
+    /// in lines ([`Region::replicated`](crate::Region::replicated)). With
+    /// [`Contract::Object`] it has objects that do not die with the node that serves them: a
+    /// write returns when a majority has it.
     ///
     /// ```
     /// # fn main() -> rackmem::Result<()> {
@@ -117,7 +120,9 @@ impl RegionSpec {
     /// ```
     #[must_use]
     pub fn copies(mut self, copies: u8) -> Self {
-        self.contract = Contract::Replicated;
+        if self.contract != Contract::Object {
+            self.contract = Contract::Replicated;
+        }
         self.copies = copies;
         self
     }
@@ -152,7 +157,8 @@ impl RegionSpec {
     }
 
     /// Bytes of a line of a region with copies, which is read and written whole, at one moment: a
-    /// power of two from 64 to 65,536; 64 without this call. Under [`Contract::Bounded`], of an
+    /// power of two from 64 to 65,536; 64 without this call. Under [`Contract::Object`] with
+    /// copies, each object has a line, and up to 32 bytes less. Under [`Contract::Bounded`], of an
     /// item: up to 1,024.
     #[must_use]
     pub fn line(mut self, bytes: u32) -> Self {
@@ -245,7 +251,20 @@ impl RegionSpec {
     /// Which writes to it survive the node that has made them, if it is coherent memory with
     /// copies.
     pub fn asks_survives(&self) -> Option<Survives> {
-        self.is_home().then_some(self.survives)
+        match self.kept_as()? {
+            KeptAs::Blocks(survives) => Some(survives),
+            KeptAs::Objects => None,
+        }
+    }
+
+    /// What of it the rack's keeper serves, if a group keeps it as a home.
+    pub(super) fn kept_as(&self) -> Option<KeptAs> {
+        let kept = match self.contract {
+            Contract::Coherent => KeptAs::Blocks(self.survives),
+            Contract::Object => KeptAs::Objects,
+            _ => return None,
+        };
+        (self.copies > 0).then_some(kept)
     }
 
     /// Whether it is coherent memory whose home a group keeps.
@@ -277,7 +296,7 @@ impl RegionSpec {
             let durability = self.durability;
             return Err(RegionError::NotDurable { durability });
         }
-        if self.is_home() && backing == Backing::Heap {
+        if self.kept_as().is_some() && backing == Backing::Heap {
             return self.layout(MAX_LINE).map(drop);
         }
         if self.copies > 1 {
@@ -314,7 +333,11 @@ impl RegionSpec {
         if !COPIES.contains(&copies) {
             return Err(RegionError::BadCopies { copies });
         }
-        let layout = Layout::new(line, bytes as u64).filter(|_| bytes > 0);
+        let all = match self.kept_as() {
+            Some(KeptAs::Objects) if line.is_power_of_two() => bytes_with_rows(bytes as u64, line),
+            _ => bytes as u64,
+        };
+        let layout = Layout::new(line, all).filter(|_| bytes > 0);
         layout.ok_or(RegionError::BadLines { line, bytes })
     }
 }

@@ -10,6 +10,7 @@ mod homes;
 mod locks;
 mod members;
 mod names;
+mod objects;
 mod paging;
 mod removing;
 mod rounds;

@@ -14,11 +14,13 @@
 //! | every operation ends: from every state a way leads to the end of everything | [`driver`](crate::driver) |
 //!
 //! Packets come in any order, may be lost and come twice; what an answer brings that nobody waits
-//! for is dropped. Epochs, and homes and coordinators that die, are in [`transaction`].
+//! for is dropped. Epochs, and homes and coordinators that die, are in [`transaction`];
+//! objects that outlive their homes in [`kept`].
 
 mod catalogue;
 pub mod controller;
 mod judge;
+pub mod kept;
 mod memory;
 mod scenario;
 pub mod soc;

@@ -2,6 +2,7 @@
 
 use super::catalogue::SCENARIOS;
 use super::controller;
+use super::kept;
 use super::memory::writes_of;
 use super::scenario::{Budget, Scenario};
 use super::transaction;
@@ -19,7 +20,8 @@ pub const SUITE: Suite = Suite {
         let objects = SCENARIOS.iter().map(|s| s as &dyn Case);
         let chips = controller::SCENARIOS.iter().map(|s| s as &dyn Case);
         let several = transaction::SCENARIOS.iter().map(|s| s as &dyn Case);
-        objects.chain(several).chain(chips).collect()
+        let kept = kept::SCENARIOS.iter().map(|s| s as &dyn Case);
+        objects.chain(kept).chain(several).chain(chips).collect()
     },
     defects: || {
         let of_chips = controller::Fault::all().map(controller::Fault::name);

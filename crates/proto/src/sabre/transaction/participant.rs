@@ -10,8 +10,9 @@
 //! Rows outlive epochs. What is locked stays so until its coordinator says, or is dead and all
 //! homes have reported.
 
+use super::super::calls::Answer;
 use super::super::effects::{Bytes, Defect, Effects};
-use super::super::home::{Answer, Home, enter};
+use super::super::home::{Home, enter};
 use super::super::layout::{Meta, all_granules, granules};
 use super::super::rule::next;
 use super::super::{len_of, own};

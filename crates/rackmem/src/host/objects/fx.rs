@@ -15,7 +15,12 @@ pub(crate) struct HomeWords<'f>(pub &'f Objects);
 
 impl<'f> HomeWords<'f> {
     fn words(&self, object: Tag) -> &'f [AtomicU64] {
-        self.0.memory().object(object).unwrap_or_default()
+        let memory = match object.home().group() {
+            None => Some(self.0.memory()),
+            Some(group) => self.0.kept(group),
+        };
+        let words = memory.and_then(|memory| memory.object(object));
+        words.unwrap_or_default()
     }
 }
 

@@ -21,10 +21,14 @@ use crate::host::replicated::post;
 use rackmem_fabric::shm::Member;
 use rackmem_fabric::{Body, Nobody, Whole};
 use rackmem_proto::CHUNK;
+use rackmem_proto::abd::{GROUPS, Layout};
 use rackmem_proto::engine::{self, ObjectHost};
 use rackmem_proto::membership::View;
-use rackmem_proto::sabre::{Answer, Book, Home, SLAB, Sabre, Section, Sender, Values};
-use rackmem_proto::wire::{Dest, HomeId, MAX_NODES, NodeId, Own, Reason, Tag};
+use rackmem_proto::sabre::{
+    Answer, Book, HEADER, Home, SLAB, Sabre, Section, Sender, Spot, Values, bytes_without_rows,
+    class_of,
+};
+use rackmem_proto::wire::{Contract, Dest, Header, HomeId, MAX_NODES, NodeId, Own, Reason, Tag};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
@@ -100,6 +104,8 @@ pub(crate) struct Objects {
     /// Bytes of a packet's body.
     room: usize,
     reachable: Reachable,
+    /// By group, that of homes which groups keep.
+    kept: [OnceLock<Arc<ObjectMemory>>; GROUPS],
     /// Memory of other processes of the host, by home.
     mapped: [Mutex<Mapped>; MAX_NODES],
     part: Mutex<Part>,
@@ -135,6 +141,7 @@ impl Objects {
             slabs,
             room,
             reachable,
+            kept: [const { OnceLock::new() }; GROUPS],
             mapped: std::array::from_fn(|_| Mutex::default()),
             part: Mutex::new(Part {
                 sabre,
@@ -158,6 +165,36 @@ impl Objects {
             None => ObjectMemory::new(home, self.base, self.slabs, host),
         };
         own.get_or_init(|| Arc::new(new()))
+    }
+
+    /// The memory of a home that a group keeps, while this node serves it.
+    fn kept(&self, group: u16) -> Option<&Arc<ObjectMemory>> {
+        self.kept.get(usize::from(group))?.get()
+    }
+
+    /// There is a region of objects in the home that this group keeps.
+    pub fn lay_out(&self, group: u16, Layout { line, bytes }: Layout) {
+        let objects = bytes_without_rows(bytes, line);
+        let slabs = u32::try_from(objects.div_ceil(SLAB)).unwrap_or(u32::MAX);
+        let home = HomeId::of_group(group);
+        let new = || {
+            let memory = ObjectMemory::new(home, 0, slabs, None);
+            let class = class_of(line - HEADER).unwrap_or(0);
+            for slab in 0..u64::from(slabs) {
+                let tag = Tag(home.start().0 + slab * SLAB).under(Contract::Object);
+                memory.open_slab(Spot { tag, class });
+            }
+            Arc::new(memory)
+        };
+        if let Some(kept) = self.kept.get(usize::from(group)) {
+            kept.get_or_init(new);
+        }
+        self.part().sabre.kept.lay_out(group, line, bytes);
+    }
+
+    /// Whether a packet for the keeper of a home needs nothing that takes a majority.
+    pub fn answers_at_once(&self, header: &Header) -> bool {
+        self.part().sabre.kept.answers_at_once(header)
     }
 
     /// Where an object is, if this process has the memory that it is in.
@@ -333,6 +370,9 @@ impl ObjectHost for Here<'_> {
             };
             if to == Dest::Agent(objects.me) && from == objects.me {
                 // This node's own home, or its answer: by a call.
+                if agents.kept.takes(agents, net, header, body, &mut nobody) {
+                    return;
+                }
                 let mut here = Here::new(agents, net, body, &mut nobody).at(header.offset);
                 engine::packet(&mut here, header);
             } else {

@@ -14,6 +14,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 impl Access {
+    /// Whether an object is in this node's own memory. Of a home that a group keeps, threads of its
+    /// keeper ask as all others do.
+    pub fn has_home_of(&self, tag: Tag) -> bool {
+        tag.home().is_of(self.me())
+    }
+
     /// Asks an object's home. A refusal is an outcome; `value` is what is written.
     pub fn ask_home(&self, command: Command, value: Vec<u8>) -> Answered {
         let tag = command.tag();
@@ -124,7 +130,7 @@ impl Access {
     ) -> Result<Ref, AllocError> {
         let tag = command.tag();
         let host = self.standing.host(tag.home());
-        let outcome = match host == Some(self.me()) {
+        let outcome = match self.has_home_of(tag) {
             true => match self.here(at_home)? {
                 Ok(answer) => Outcome::Given(Ref {
                     tag: answer.tag,
@@ -144,7 +150,7 @@ impl Access {
     /// An object is no more.
     pub fn free_object(&self, object: Ref) -> Result<(), AccessError> {
         let Ref { tag, generation } = object;
-        if self.standing.host(tag.home()) != Some(self.me()) {
+        if !self.has_home_of(tag) {
             let (outcome, _) = self.ask_until_free(Command::Free(object), &[])?;
             return match outcome {
                 Outcome::Freed => Ok(()),
@@ -166,7 +172,7 @@ impl Access {
         let mut backoff = Backoff::new(self.patience);
         loop {
             // Each time some of its objects go.
-            let done = match self.standing.host(region.home()) == Some(self.me()) {
+            let done = match self.has_home_of(region) {
                 true => self.here(|here| here.at_home(|home, fx| home.remove(region, fx)))?,
                 false => match self.ask_home(Command::Remove(region), Vec::new())?.0 {
                     Outcome::Refused(reason) => Err(reason),

@@ -11,7 +11,7 @@ mod stores;
 pub(crate) mod telling;
 
 pub use self::operating::CopyCounts;
-pub(crate) use self::post::{listening, post};
+pub(crate) use self::post::{apart, listening, post};
 pub use self::stores::CopyStore;
 pub(crate) use self::stores::Stores;
 
@@ -213,8 +213,8 @@ impl Agents {
                 }
                 abd.learn(number, group.layout, config, fx);
             });
-            if let Some(survives) = group.home {
-                self.kept.lay_out(self, number, group.layout, survives);
+            if let Some(kept) = group.home {
+                self.kept.lay_out(self, number, group.layout, kept);
             }
         }
     }

@@ -54,6 +54,22 @@ pub(crate) fn post(from: NodeId, parcels: Vec<Parcel>, mut send: impl FnMut(Node
     }
 }
 
+/// What this thread has still to send.
+struct Outer((bool, VecDeque<(NodeId, Parcel)>));
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        QUEUE.with_borrow_mut(|queue| *queue = std::mem::take(&mut self.0));
+    }
+}
+
+/// Does something that waits for answers, in the middle of a call: what it causes is sent at once,
+/// and not when the call is over.
+pub(crate) fn apart<R>(act: impl FnOnce() -> R) -> R {
+    let _outer = Outer(QUEUE.with_borrow_mut(std::mem::take));
+    act()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,624 @@
+//! Objects of homes that groups keep: they do not die with the node that serves them, which is the
+//! rack's keeper of the epoch.
+//!
+//! Each object is a line of the group. **Stored in a quorum, then published**: what changes an
+//! object is a line of a majority first, and only then what readers find. So whatever has been read
+//! is there after any minority has died, and readers see the object as it was for as long as that
+//! takes.
+//!
+//! What a keeper has in its memory is nothing until it has asked a majority for it in this epoch.
+//! A step of this value says what it needs ([`Need`]); who has that brings it, and gives the packet
+//! again.
+//!
+//! | a packet | needs |
+//! |---|---|
+//! | that reads an object | its line, once in an epoch |
+//! | that changes one | the requester's row and the object's line, once in an epoch each; then that a majority has the new line |
+//! | and the object's last change was another requester's, who may not have heard of it | that a majority has that in the other one's row, before |
+//! | that makes one | a free place: lines are looked at until there is one; and its place in the requester's row, before |
+//!
+//! **Once, over deaths too.** A line says by which call it was changed last, and before it is
+//! overwritten by another requester's the row says it. So a requester that asks the next keeper for
+//! the same call is answered from its row, from the object, or nothing has come of it.
+
+mod record;
+
+pub use self::record::{RECORD, ROWS};
+
+use self::record::{Call, CallRow, Head};
+use super::calls::{Answer, Calls, Came};
+use super::effects::{Defect, Effects};
+use super::home::read;
+use super::layout::{Meta, class_bytes, class_of};
+use super::operation::REGION;
+use super::rule::{Wanted, may_copy, next};
+use super::{HEADER, generation_of, len_of};
+use crate::abd::first_line;
+use crate::wire::{Contract, Flags, Header, HomeId, Kind, Own, Reason, RequesterId, Tag};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
+
+/// What stands in a packet's way.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Need {
+    /// This line as a majority has it, written again in this epoch: [`KeptObjects::fetched`], and
+    /// then the packet again.
+    Line(Tag),
+    /// That a majority has this in this line: [`KeptObjects::stored`], and then the packet again.
+    Store(Tag, Vec<u8>),
+}
+
+/// What is on its way to a majority.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Pending {
+    /// A requester's row.
+    Row(u16, RequesterId, CallRow),
+    /// A change of an object.
+    Change(Change),
+}
+
+/// A change of an object, which its answer names.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Change {
+    head: Head,
+    of: RequesterId,
+    content: Content,
+    answer: Answer,
+}
+
+/// What an object has in it after a change.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Content {
+    /// What the requester writes, so many bytes.
+    Written(u32),
+    /// So many zeros.
+    Zeros(u32),
+    /// Nothing.
+    Freed,
+}
+
+/// A region: all of the home that a group keeps.
+#[derive(Clone, Debug, Default)]
+struct Region {
+    line: u32,
+    places: u32,
+    class: u8,
+    /// By place, those that are here as a majority has them, and the call that has changed each
+    /// last.
+    here: BTreeMap<u32, Option<Call>>,
+    /// Those without an object.
+    free: BTreeSet<u32>,
+    /// Whoever looks for a free place goes on here.
+    cursor: u32,
+    /// By line, rows that are here as a majority has them.
+    rows: BTreeMap<u32, Vec<CallRow>>,
+    /// What has come in this epoch.
+    calls: Calls,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct KeptObjects {
+    regions: BTreeMap<u16, Region>,
+    /// An epoch begins, and not all have told of the last one.
+    closed: bool,
+    pending: Option<Pending>,
+    /// What stands in the way of the last packet that was not answered.
+    need: Option<Need>,
+}
+
+/// Bytes of a group's lines for objects of so many bytes in all, whose lines have so many: rows of
+/// requesters are behind them.
+pub const fn bytes_with_rows(bytes: u64, line: u32) -> u64 {
+    bytes.next_multiple_of(line as u64) + ROWS.next_multiple_of(line as u64)
+}
+
+/// Bytes for objects in lines of so many bytes in all.
+pub const fn bytes_without_rows(bytes: u64, line: u32) -> u64 {
+    bytes.saturating_sub(bytes_with_rows(0, line))
+}
+
+/// The longest object of a region with copies whose lines have so many bytes.
+pub const fn room_of(line: u32) -> u32 {
+    line.saturating_sub(RECORD)
+}
+
+impl KeptObjects {
+    /// There is a region of objects in the home that this group keeps.
+    pub fn lay_out(&mut self, group: u16, line: u32, bytes: u64) {
+        let line = line.max(RECORD);
+        let places = bytes_without_rows(bytes, line) / u64::from(line);
+        let class = class_of(line.saturating_sub(HEADER)).unwrap_or(0);
+        let fits = class_bytes(class) == Some(line);
+        let (Ok(places), true) = (u32::try_from(places), fits) else {
+            return;
+        };
+        let region = self.regions.entry(group).or_default();
+        (region.line, region.places, region.class) = (line, places, class);
+    }
+
+    /// Whether a packet needs nothing that takes a majority.
+    pub fn answers_at_once(&self, header: &Header) -> bool {
+        let group = header.tag.home().group();
+        let region = group.and_then(|group| self.regions.get(&group));
+        let is_here = |region: &Region| {
+            let place = region.place(header.tag);
+            place.is_ok_and(|place| region.here.contains_key(&place))
+        };
+        !self.closed && reads(header.kind) && region.is_some_and(is_here)
+    }
+
+    /// Whether an object can be there.
+    pub fn has_place(&self, object: Tag) -> bool {
+        let group = object.home().group();
+        let region = group.and_then(|group| self.regions.get(&group));
+        region.is_some_and(|region| region.place(object).is_ok())
+    }
+
+    /// What stands in the way of the last packet that was not answered.
+    pub fn take_need(&mut self) -> Option<Need> {
+        self.need.take()
+    }
+
+    /// An epoch begins: what is here may not be what the next keeper makes of it.
+    pub fn enter(&mut self) {
+        (self.closed, self.pending, self.need) = (true, None, None);
+        for region in self.regions.values_mut() {
+            *region = Region {
+                line: region.line,
+                places: region.places,
+                class: region.class,
+                ..Region::default()
+            };
+        }
+    }
+
+    /// All members are in the epoch, so nobody is answered by its last keeper any more.
+    pub fn serve(&mut self) {
+        self.closed = false;
+    }
+
+    /// A packet for the keeper, of its epoch. If it is not answered, see what it needs
+    /// ([`KeptObjects::take_need`]); if that is nothing, it is one of several segments, or dropped.
+    pub fn packet(&mut self, header: &Header, own: &Own, bytes: u32, fx: &mut impl Effects) {
+        let group = header.tag.home().group();
+        let region = group.and_then(|group| Some((group, self.regions.get_mut(&group)?)));
+        let (Some((group, region)), false) = (region, self.closed) else {
+            return;
+        };
+        match header.kind {
+            // No writer is ever in while packets are served: what is changed is changed in one
+            // section.
+            kind if reads(kind) => {
+                let place = region.place(header.tag);
+                match place {
+                    Ok(place) if !region.here.contains_key(&place) => {
+                        self.need = Some(Need::Line(region.line_of(group, place)));
+                    }
+                    _ => read(place.map(|_| header.tag), header, own, Flags(0), fx),
+                }
+            }
+            Kind::ObjWrite | Kind::ObjAlloc | Kind::ObjFree => {
+                self.pending = None;
+                let answer = match region.calls.came(header, own, fx.defect()) {
+                    Came::Late => return,
+                    Came::Again(answer) => answer,
+                    Came::Open => match region.call(group, (header, own, bytes), fx) {
+                        Ok(()) => return,
+                        Err(Next::Ends(answer)) => answer,
+                        Err(Next::Needs(need, pending)) => {
+                            (self.need, self.pending) = (Some(need), pending);
+                            if fx.defect() == Some(Defect::PublishBeforeQuorum) {
+                                self.stored(fx);
+                            }
+                            return;
+                        }
+                    },
+                };
+                region.calls.end(header.requester, answer, fx.defect());
+                answer.tell(header, Flags(0), fx);
+            }
+            // Transactions are of objects that die with their homes.
+            _ => {}
+        }
+    }
+
+    /// A majority has this line, as of this epoch.
+    pub fn fetched(&mut self, (line, epoch): (Tag, u32), value: &[u8], fx: &mut impl Effects) {
+        let group = line.home().0;
+        let now = !self.closed && epoch == fx.epoch();
+        let Some(region) = self.regions.get_mut(&group).filter(|_| now) else {
+            return;
+        };
+        let nth = (line.offset() / u64::from(region.line.max(1))) as u32;
+        if let Some(row) = nth.checked_sub(region.places) {
+            region.rows.insert(row, CallRow::all(value));
+            return;
+        }
+        let (head, tag) = (Head::of(value), region.tag(group, nth));
+        let meta = Meta {
+            class: region.class,
+            ..head.meta
+        };
+        let content = value.get(RECORD as usize..).unwrap_or_default();
+        let content = &content[..content.len().min(meta.len.into())];
+        let version = fx.version(tag);
+        fx.take(tag, version);
+        fx.set_meta(tag, meta);
+        fx.fill(tag, content);
+        fx.release(tag, head.version);
+        region.note(nth, meta, head.last);
+    }
+
+    /// A majority has what was to be stored last.
+    pub fn stored(&mut self, fx: &mut impl Effects) {
+        match self.pending.take() {
+            None => {}
+            Some(Pending::Row(group, of, row)) => {
+                let Some(region) = self.regions.get_mut(&group) else {
+                    return;
+                };
+                let (line, nth) = region.row_at(of);
+                let rows = region.rows.get_mut(&line);
+                if let Some(there) = rows.and_then(|rows| rows.get_mut(nth)) {
+                    *there = row;
+                }
+            }
+            Some(Pending::Change(change)) => {
+                let group = change.answer.tag.home().group();
+                let region = group.and_then(|group| self.regions.get_mut(&group));
+                if let Some(region) = region {
+                    region.publish(&change, fx);
+                }
+            }
+        }
+    }
+
+    /// Everything that decides what it will do.
+    pub fn fingerprint(&self, into: &mut impl Hasher) {
+        (self.closed, &self.pending).hash(into);
+        for (group, region) in &self.regions {
+            (
+                group,
+                &region.here,
+                &region.free,
+                region.cursor,
+                &region.rows,
+            )
+                .hash(into);
+            region.calls.fingerprint(into);
+        }
+    }
+}
+
+/// Whether a packet reads an object.
+fn reads(kind: Kind) -> bool {
+    matches!(kind, Kind::ObjRead | Kind::ObjReadLocked)
+}
+
+/// What a call comes to next.
+enum Next {
+    Needs(Need, Option<Pending>),
+    Ends(Answer),
+}
+
+type Step<T> = Result<T, Next>;
+
+fn ends<T>(answer: Answer) -> Step<T> {
+    Err(Next::Ends(answer))
+}
+
+impl Region {
+    fn line_of(&self, group: u16, nth: u32) -> Tag {
+        Tag(first_line(group).0 + u64::from(nth) * u64::from(self.line))
+    }
+
+    /// The place of an object that begins there, if one can.
+    fn place(&self, tag: Tag) -> Result<u32, Reason> {
+        if !tag.is_under(Contract::Object) {
+            return Err(Reason::Refused);
+        }
+        let line = u64::from(self.line.max(1));
+        let nth = u32::try_from(tag.offset() / line).ok();
+        let nth = nth.filter(|nth| *nth < self.places && tag.offset().is_multiple_of(line));
+        nth.ok_or(Reason::NoMemory)
+    }
+
+    fn tag(&self, group: u16, place: u32) -> Tag {
+        let offset = u64::from(place) * u64::from(self.line);
+        Tag(HomeId::of_group(group).start().0 + offset).under(Contract::Object)
+    }
+
+    /// The line of a requester's row, counted behind the objects, and which of it.
+    fn row_at(&self, of: RequesterId) -> (u32, usize) {
+        let (nth, rows) = (of.index(), (self.line / RECORD).max(1) as usize);
+        ((nth / rows) as u32, nth % rows)
+    }
+
+    /// A requester's row.
+    fn row(&self, group: u16, of: RequesterId) -> Step<CallRow> {
+        let (line, nth) = self.row_at(of);
+        match self.rows.get(&line) {
+            Some(rows) => Ok(rows.get(nth).copied().unwrap_or_default()),
+            None => Err(Next::Needs(
+                Need::Line(self.line_of(group, self.places + line)),
+                None,
+            )),
+        }
+    }
+
+    /// A majority is to have this in a requester's row.
+    fn write_row<T>(&self, group: u16, of: RequesterId, row: CallRow) -> Step<T> {
+        let (line, nth) = self.row_at(of);
+        let mut rows = self.rows.get(&line).cloned().unwrap_or_default();
+        if let Some(there) = rows.get_mut(nth) {
+            *there = row;
+        }
+        let line = self.line_of(group, self.places + line);
+        let store = Need::Store(line, CallRow::line(&rows));
+        Err(Next::Needs(store, Some(Pending::Row(group, of, row))))
+    }
+
+    /// The call that has changed an object last.
+    fn last(&self, group: u16, place: u32) -> Step<Option<Call>> {
+        match self.here.get(&place) {
+            Some(last) => Ok(*last),
+            None => Err(Next::Needs(Need::Line(self.line_of(group, place)), None)),
+        }
+    }
+
+    /// An object is here as a majority has it.
+    fn note(&mut self, place: u32, meta: Meta, last: Option<Call>) {
+        self.here.insert(place, last);
+        // A place whose generations are used up is never used again.
+        match meta.live || meta.generation == u32::MAX {
+            true => self.free.remove(&place),
+            false => self.free.insert(place),
+        };
+    }
+
+    /// What a majority has is what readers find.
+    fn publish(&mut self, change: &Change, fx: &mut impl Effects) {
+        let tag = change.answer.tag;
+        let Ok(place) = self.place(tag) else {
+            return;
+        };
+        let version = fx.version(tag);
+        fx.take(tag, version);
+        fx.set_meta(tag, change.head.meta);
+        match change.content {
+            Content::Written(bytes) => fx.put(change.of, tag, bytes),
+            Content::Zeros(bytes) => fx.zero(tag, bytes),
+            Content::Freed => {}
+        }
+        fx.release(tag, change.head.version);
+        self.note(place, change.head.meta, change.head.last);
+        self.calls.end(change.of, change.answer, fx.defect());
+    }
+
+    /// A call that has not taken effect in this epoch, as far as it goes.
+    fn call(
+        &mut self,
+        group: u16,
+        (header, own, bytes): (&Header, &Own, u32),
+        fx: &mut impl Effects,
+    ) -> Step<()> {
+        let call = Call {
+            who: header.requester,
+            incarnation: header.incarnation,
+            number: header.seq.0,
+        };
+        let refused = |reason| Answer::refused(header.tag, reason);
+        if header.kind == Kind::ObjWrite {
+            match self.calls.stage(header, own, bytes, fx) {
+                None => return ends(refused(Reason::Refused)),
+                Some(false) => return Ok(()),
+                Some(true) => {}
+            }
+        }
+        let row = self.row(group, call.who)?;
+        let known = row.is_of(&call);
+        if known && row.done && fx.defect() != Some(Defect::ForgetCalls) {
+            return ends(Answer {
+                reason: Reason::None,
+                tag: self.tag(group, row.place),
+                version: row.version,
+                generation: row.generation,
+            });
+        }
+        let asked = (header.kind, own);
+        match asked {
+            (Kind::ObjAlloc, own) if own.a == 0 => {
+                self.alloc(group, (call, known.then_some(row.place)), len_of(own), fx)
+            }
+            (Kind::ObjWrite, _) => self.change(group, call, header, own, fx),
+            (Kind::ObjFree, own) if own.a != REGION => self.change(group, call, header, own, fx),
+            // Regions with copies are made and removed as groups.
+            _ => ends(refused(Reason::Refused)),
+        }
+    }
+
+    /// What came of a call, if it is the last one that has changed this object.
+    fn if_done(&self, group: u16, place: u32, call: Call, fx: &mut impl Effects) -> Step<()> {
+        if self.last(group, place)? != Some(call) || fx.defect() == Some(Defect::ForgetCalls) {
+            return Ok(());
+        }
+        let tag = self.tag(group, place);
+        ends(Answer {
+            reason: Reason::None,
+            tag,
+            version: fx.version(tag),
+            generation: fx.meta(tag).generation,
+        })
+    }
+
+    /// A new object, of zeros. `meant`: where this call was to make one when an epoch ended.
+    fn alloc(
+        &mut self,
+        group: u16,
+        (call, meant): (Call, Option<u32>),
+        len: u32,
+        fx: &mut impl Effects,
+    ) -> Step<()> {
+        if let Some(place) = meant {
+            self.if_done(group, place, call, fx)?;
+        }
+        if len > room_of(self.line) {
+            return ends(Answer::refused(self.tag(group, 0), Reason::Refused));
+        }
+        let place = match meant.filter(|place| self.free.contains(place)) {
+            Some(place) => place,
+            None => self.free_place(group)?,
+        };
+        self.keep_last(group, place, call, fx)?;
+        let tag = self.tag(group, place);
+        let meta = fx.meta(tag);
+        if meant != Some(place) {
+            let row = CallRow {
+                incarnation: call.incarnation,
+                number: call.number,
+                done: false,
+                place,
+                generation: meta.generation,
+                version: 0,
+            };
+            return self.write_row(group, call.who, row);
+        }
+        let meta = Meta {
+            class: self.class,
+            live: true,
+            len: len as u16,
+            ..meta
+        };
+        self.store(group, place, call, (meta, Content::Zeros(len)), fx)
+    }
+
+    /// A place without an object.
+    fn free_place(&mut self, group: u16) -> Step<u32> {
+        if let Some(place) = self.free.first() {
+            return Ok(*place);
+        }
+        while self.cursor < self.places {
+            if !self.here.contains_key(&self.cursor) {
+                return Err(Next::Needs(
+                    Need::Line(self.line_of(group, self.cursor)),
+                    None,
+                ));
+            }
+            self.cursor += 1;
+        }
+        ends(Answer::refused(self.tag(group, 0), Reason::Full))
+    }
+
+    /// An object is written or freed.
+    fn change(
+        &mut self,
+        group: u16,
+        call: Call,
+        header: &Header,
+        own: &Own,
+        fx: &mut impl Effects,
+    ) -> Step<()> {
+        let refused = |reason| Answer::refused(header.tag, reason);
+        let place = match self.place(header.tag) {
+            Ok(place) => place,
+            Err(reason) => return ends(refused(reason)),
+        };
+        self.if_done(group, place, call, fx)?;
+        let (version, meta) = (fx.version(header.tag), fx.meta(header.tag));
+        let generation = generation_of(own);
+        let known = 0;
+        if let Err(refusal) = may_copy(version, meta, Wanted { generation, known }) {
+            return ends(refused(refusal.reason()));
+        }
+        if header.kind == Kind::ObjFree {
+            let meta = Meta {
+                generation: generation.saturating_add(1),
+                live: false,
+                ..meta
+            };
+            self.keep_last(group, place, call, fx)?;
+            return self.store(group, place, call, (meta, Content::Freed), fx);
+        }
+        let len = len_of(own);
+        if len > room_of(self.line) {
+            return ends(refused(Reason::Refused));
+        }
+        if own.a != 0 && own.a != version && fx.defect() != Some(Defect::IgnoreExpected) {
+            return ends(Answer {
+                reason: Reason::Invalid,
+                tag: header.tag,
+                version,
+                generation,
+            });
+        }
+        self.keep_last(group, place, call, fx)?;
+        let meta = Meta {
+            len: len as u16,
+            ..meta
+        };
+        self.store(group, place, call, (meta, Content::Written(len)), fx)
+    }
+
+    /// Sees to it that the row of who has changed an object last says so, if it may ask again.
+    fn keep_last(&mut self, group: u16, place: u32, call: Call, fx: &mut impl Effects) -> Step<()> {
+        let Some(last) = self.last(group, place)? else {
+            return Ok(());
+        };
+        let past = self.calls.last(last.who) > (last.incarnation, last.number);
+        if last.who == call.who || past || fx.defect() == Some(Defect::OverwriteUnheard) {
+            return Ok(());
+        }
+        let row = self.row(group, last.who)?;
+        if row.is_past(&last) || (row.is_of(&last) && row.done) {
+            return Ok(());
+        }
+        let tag = self.tag(group, place);
+        let row = CallRow {
+            incarnation: last.incarnation,
+            number: last.number,
+            done: true,
+            place,
+            generation: fx.meta(tag).generation,
+            version: fx.version(tag),
+        };
+        self.write_row(group, last.who, row)
+    }
+
+    /// A majority is to have this of an object.
+    fn store(
+        &self,
+        group: u16,
+        place: u32,
+        call: Call,
+        (meta, content): (Meta, Content),
+        fx: &mut impl Effects,
+    ) -> Step<()> {
+        let tag = self.tag(group, place);
+        let head = Head {
+            version: next(fx.version(tag)),
+            meta,
+            last: Some(call),
+        };
+        let bytes = match content {
+            Content::Written(bytes) => fx.staged(call.who, bytes),
+            Content::Zeros(_) | Content::Freed => Vec::new(),
+        };
+        let answer = Answer {
+            reason: Reason::None,
+            tag,
+            version: head.version,
+            generation: meta.generation,
+        };
+        let of = call.who;
+        let change = Change {
+            head,
+            of,
+            content,
+            answer,
+        };
+        let store = Need::Store(self.line_of(group, place), head.line(self.line, &bytes));
+        Err(Next::Needs(store, Some(Pending::Change(change))))
+    }
+}

@@ -1,0 +1,200 @@
+//! What was promised, and whether it holds: by what a majority has of each object.
+
+use super::super::memory::{ObjectPlace, Value, writes_of};
+use crate::driver::Complaint;
+use crate::sabre::judge::Watch;
+use rackmem_proto::sabre::{Meta, Ref};
+use rackmem_proto::wire::Tag;
+use std::collections::BTreeMap;
+
+const ONE_WRITE: &str = "a read is of one write";
+const CURRENT: &str = "a read is of what a majority had during it";
+const ONCE: &str = "a call takes effect once";
+const FOLLOWS: &str = "a conditional write follows its version";
+const RISE: &str = "versions rise with every change";
+const GONE: &str = "only what was freed is gone";
+const PLACES: &str = "no place is given to two, and none is lost";
+const WHERE: &str = "SABRes §3, §4";
+
+/// What a majority has of an object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Had {
+    version: u64,
+    meta: Meta,
+    write: u16,
+}
+
+/// A read under way: what was current since it began.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Reading {
+    object: Ref,
+    current: Vec<u16>,
+    /// It was not there at some moment.
+    gone: bool,
+}
+
+/// See the module.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Judge {
+    /// By the object's place.
+    has: BTreeMap<Tag, Had>,
+    reading: BTreeMap<usize, Reading>,
+    /// How often each write has taken effect.
+    taken: BTreeMap<u16, u8>,
+    /// Objects that threads have been given.
+    given: Vec<Ref>,
+    broken: Option<(&'static str, String)>,
+}
+
+/// Memory is judged by what is read of it.
+pub struct Nobody;
+
+impl Watch for Nobody {
+    fn changed(&mut self, _: Tag) {}
+    fn put(&mut self, _: u16) {}
+    fn released(&mut self, _: Tag, _: u64, _: &ObjectPlace) {}
+}
+
+impl Judge {
+    fn complain(&mut self, promise: &'static str, what: String) {
+        self.broken.get_or_insert((promise, what));
+    }
+
+    /// What was broken.
+    pub fn verdict(&mut self) -> Result<(), Complaint> {
+        match self.broken.take() {
+            Some((promise, what)) => Err((promise, WHERE, what)),
+            None => Ok(()),
+        }
+    }
+
+    /// A majority has this of the object in a place.
+    pub fn stored(&mut self, object: Tag, line: &[u8]) {
+        let word = |at: usize| {
+            let bytes = line.get(at..at + 8).and_then(|b| b.try_into().ok());
+            u64::from_be_bytes(bytes.unwrap_or_default())
+        };
+        let now = Had {
+            version: word(0),
+            meta: Meta::from_word(word(8)),
+            write: writes_of(&line[32..]).next().unwrap_or(0),
+        };
+        let before = self.has.insert(object, now);
+        if before.is_some_and(|before| now.version <= before.version) {
+            let before = before.map_or(0, |before| before.version);
+            self.complain(RISE, format!("version {} follows {before}", now.version));
+        }
+        if now.meta.live && now.write != 0 {
+            let times = self.taken.entry(now.write).or_default();
+            *times += 1;
+            if *times > 1 {
+                let what = format!("write {} has taken effect {times} times", now.write);
+                self.complain(ONCE, what);
+            }
+        }
+        for reading in self.reading.values_mut() {
+            reading.see(&self.has);
+        }
+    }
+
+    /// A thread begins to read.
+    pub fn begin(&mut self, thread: usize, object: Ref) {
+        let mut reading = Reading {
+            object,
+            current: Vec::new(),
+            gone: false,
+        };
+        reading.see(&self.has);
+        self.reading.insert(thread, reading);
+    }
+
+    /// It has read this.
+    pub fn read(&mut self, thread: usize, [first, second]: Value) {
+        let Some(reading) = self.reading.remove(&thread) else {
+            return;
+        };
+        if first != second {
+            let what = format!("thread {thread} has read parts of writes {first} and {second}");
+            self.complain(ONE_WRITE, what);
+        } else if !reading.current.contains(&first) {
+            let current = &reading.current;
+            let what = format!("thread {thread} has read write {first}, and had were {current:?}");
+            self.complain(CURRENT, what);
+        }
+    }
+
+    /// It was told that the object is gone.
+    pub fn gone(&mut self, thread: usize, object: Ref) {
+        let read = self.reading.remove(&thread);
+        let was = read.is_none_or(|reading| reading.gone);
+        let is = self.has.get(&object.tag);
+        let there = is.is_some_and(|is| is.meta.live && is.meta.generation == object.generation);
+        if there && !was {
+            self.complain(GONE, format!("thread {thread}, and it is there"));
+        }
+    }
+
+    /// It has not read, or waits no longer.
+    pub fn not_read(&mut self, thread: usize) {
+        self.reading.remove(&thread);
+    }
+
+    /// A write was acknowledged under a version; with `expected`, it was to follow that.
+    pub fn written(&mut self, write: u16, version: u64, expected: u64) {
+        if self.taken.get(&write) != Some(&1) {
+            let what = format!("write {write} was acknowledged and is not there");
+            self.complain(ONCE, what);
+        }
+        if expected != 0 && version != expected + 2 {
+            let what = format!("write {write} has version {version} and was to follow {expected}");
+            self.complain(FOLLOWS, what);
+        }
+    }
+
+    /// It was said not to have been made.
+    pub fn not_written(&mut self, write: u16) {
+        if self.taken.contains_key(&write) {
+            self.complain(ONCE, format!("write {write} was refused and is there"));
+        }
+    }
+
+    /// A thread has been given an object.
+    pub fn given(&mut self, object: Ref) {
+        if self.given.contains(&object) {
+            self.complain(PLACES, format!("{object:x?} was given to two"));
+        }
+        self.given.push(object);
+        self.given.sort_unstable();
+    }
+
+    /// All has ended: what is there is what threads have been given and not freed.
+    pub fn all_given(&self) -> Option<Complaint> {
+        let live = self.has.iter().filter(|(_, had)| had.meta.live);
+        let mut lost = live.filter(|(tag, had)| {
+            let (tag, generation) = (**tag, had.meta.generation);
+            !self.given.contains(&Ref { tag, generation })
+        });
+        let (tag, _) = lost.next()?;
+        Some((
+            PLACES,
+            WHERE,
+            format!("nobody was given the object at {:x}", tag.0),
+        ))
+    }
+}
+
+impl Reading {
+    fn see(&mut self, has: &BTreeMap<Tag, Had>) {
+        let there = has
+            .get(&self.object.tag)
+            .filter(|had| had.meta.live && had.meta.generation == self.object.generation);
+        match there {
+            None => self.gone = true,
+            Some(had) if self.current.contains(&had.write) => {}
+            Some(had) => {
+                self.current.push(had.write);
+                self.current.sort_unstable();
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Objects with copies: every state of small racks, and defects that must be noticed.
+
+mod verdicts;
+
+use rackmem_proto::sabre::Defect;
+use rackmem_sim::driver::Report;
+use rackmem_sim::sabre::kept::{SCENARIOS, Scenario};
+use verdicts::Verdicts;
+
+/// States at which an exploration gives up: more than any scenario has.
+const LIMIT: usize = 200_000;
+
+fn explored(scenario: &Scenario, defect: Option<Defect>) -> Report {
+    verdicts::visited(scenario, defect, LIMIT)
+}
+
+#[test]
+fn every_state_of_small_racks_keeps_every_promise() {
+    let mut verdicts = Verdicts::default();
+    for scenario in SCENARIOS {
+        let report = explored(scenario, None);
+        let sizes = (scenario.states, report.states);
+        verdicts.add(scenario.name, &report, sizes);
+    }
+    if let Some(complaint) = verdicts.complaint() {
+        panic!("{complaint}");
+    }
+}
+
+const CURRENT: &str = "a read is of what a majority had during it";
+const ONCE: &str = "a call takes effect once";
+const PLACES: &str = "no place is given to two, and none is lost";
+
+/// A defect, a scenario that notices it, and the promise that is broken there.
+const NOTICED: &[(Defect, &str, &str)] = &[
+    (Defect::PublishBeforeQuorum, "object-keeper-dies", CURRENT),
+    (Defect::ForgetCalls, "object-keeper-dies-writers", ONCE),
+    (Defect::ForgetCalls, "object-keeper-dies-places", PLACES),
+    (Defect::OverwriteUnheard, "object-keeper-dies-writers", ONCE),
+    (
+        Defect::IgnoreExpected,
+        "object-keeper-dies-conditional",
+        "a conditional write follows its version",
+    ),
+];
+
+#[test]
+fn planted_defects_are_noticed() {
+    let mut wrong = Vec::new();
+    for (defect, name, promise) in NOTICED {
+        let scenario = verdicts::named(SCENARIOS, name);
+        match explored(scenario, Some(*defect)).violation() {
+            Some(violation) if violation.invariant == *promise => {}
+            Some(other) => wrong.push(format!("{defect:?} in {name}: {other}")),
+            None => wrong.push(format!("{defect:?} is not noticed in {name}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let at = |defect| Defect::ALL.iter().position(|it| *it == defect).unwrap();
+    let own = &Defect::ALL[at(Defect::PublishBeforeQuorum)..at(Defect::SkipValidation)];
+    let noticed = |defect: &Defect| NOTICED.iter().any(|row| row.0 == *defect);
+    assert!(own.iter().all(noticed));
+}
