@@ -428,3 +428,24 @@ fn maps_and_lists_have_what_was_put_into_them() {
     assert_eq!(same.remove(&mut writer, &[3; 3]).unwrap(), None);
     assert_eq!(same.entries().unwrap().len(), 8);
 }
+
+/// A cache fetches the other line of a pair by itself: what was there before an object was is no
+/// part of the object, though nobody has dropped that line since.
+#[test]
+fn a_line_that_came_by_itself_is_not_taken_for_a_new_object() {
+    let (rack, file) = (Rack::local(2).unwrap(), ArenaFile::new("fetched"));
+    let (all, lock) = arenas(&rack, &spec(&file, LONG));
+    let [first, second] = [0, 1].map(|nth| all[0].slot::<u64>(nth).unwrap());
+    replace(&all[0], &lock, first, &1).unwrap();
+    // It is in the first line of a slab, and the second one comes with it.
+    assert_eq!(read(&all[1], first), Some(Some(1)));
+    replace(&all[0], &lock, second, &2).unwrap();
+    let line = |slot| {
+        let section = all[1].enter().unwrap();
+        let pointer: Option<Pointer<u64>> = section.load(slot).unwrap();
+        pointer.unwrap().to_word() >> 16
+    };
+    assert_eq!(line(second), line(first) ^ 1);
+    assert_eq!(read(&all[1], second), Some(Some(2)));
+    assert!(all[1].counts().young > 0);
+}
