@@ -31,6 +31,7 @@ mod config;
 mod data_plane;
 pub mod diagnostics;
 mod error;
+mod faulting;
 pub mod guest;
 mod host;
 pub mod locked;
@@ -60,7 +61,7 @@ pub use error::{
     LockError, LockShape, OpenError, RackError, RegionError, Result, TransactionError,
 };
 pub use node::Node;
-pub use paging::{Mapped, PageCounts};
+pub use paging::{CoherentPages, FaultCounts, Mapped, PageCounts};
 pub use rack::Rack;
 pub use rack::builder::Builder;
 pub use rackmem_journal::StoreError;

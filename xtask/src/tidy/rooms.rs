@@ -15,6 +15,7 @@ const ROOMS: &[&str] = &[
     "error",
     "membership",
     "guest",
+    "faulting",
     "bytes",
     "config",
     "data_plane",

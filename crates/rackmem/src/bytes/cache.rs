@@ -42,7 +42,7 @@ fn status_of(word: u64) -> LocalStatus {
 }
 
 /// Looks again and again. Who is waited for is short, but may be preempted: yield after a while.
-fn wait_until(mut look: impl FnMut() -> bool) {
+pub(super) fn wait_until(mut look: impl FnMut() -> bool) {
     let mut spins = 0u32;
     while !look() {
         spins = spins.wrapping_add(1);

@@ -2,7 +2,9 @@
 //! and its own part of the rack's memory.
 
 pub(crate) mod cache;
+pub(crate) mod mapped;
 pub(crate) mod memory;
+pub(crate) mod node_cache;
 pub(crate) mod objects;
 pub(crate) mod pages;
 pub(crate) mod pending;

@@ -1,6 +1,7 @@
 //! Words in pages of the system's, which come when they are touched and can go again.
 
 use super::memory::zeroed_words;
+use crate::faulting::system_page;
 use rackmem_fabric::words;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -67,7 +68,7 @@ impl Pages {
 
     /// The same, and pages that lie within them go back to the system.
     pub fn discard(&self, bytes: Range<usize>) {
-        let page = page();
+        let page = system_page();
         let (from, to) = (bytes.start.next_multiple_of(page), bytes.end / page * page);
         let whole = match self.mapped {
             true if from < to && to <= self.len => {
@@ -99,12 +100,6 @@ impl Drop for Pages {
             drop(unsafe { Box::from_raw(words) });
         }
     }
-}
-
-fn page() -> usize {
-    // SAFETY: asks for a number.
-    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(bytes).unwrap_or(4096)
 }
 
 #[cfg(test)]
@@ -143,11 +138,11 @@ mod tests {
         let pages = Pages::new(LEN);
         let resident = || {
             assert!(pages.mapped);
-            let mut there = vec![0u8; LEN.div_ceil(page())];
+            let mut there = vec![0u8; LEN.div_ceil(system_page())];
             // SAFETY: a byte for each page of the mapping.
             let told = unsafe { libc::mincore(pages.at.cast(), LEN, there.as_mut_ptr()) };
             assert_eq!(told, 0);
-            there.iter().filter(|page| **page & 1 == 1).count() * page()
+            there.iter().filter(|page| **page & 1 == 1).count() * system_page()
         };
         assert_eq!(resident(), 0);
         pages.words().iter().for_each(|word| word.store(7, Relaxed));

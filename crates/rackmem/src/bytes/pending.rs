@@ -2,7 +2,7 @@
 //! so that threads of a node that miss on the same block make one request,
 //! and no two events reserve one entry.
 
-use crate::bytes::cache::Cache;
+use crate::bytes::node_cache::NodeCache;
 use rackmem_fabric::Whole;
 use rackmem_proto::engine::{self, Entries, Purpose};
 use rackmem_proto::flowcc::LocalStatus;
@@ -80,7 +80,7 @@ fn wait<'a>(shard: &'a Shard, mut state: MutexGuard<'a, State>) -> Plan<'a> {
 
 /// A cache and the events under way in a part of it.
 struct Looking<'a> {
-    cache: &'a Cache,
+    cache: &'a NodeCache,
     state: &'a State,
 }
 
@@ -98,15 +98,10 @@ impl Entries for Looking<'_> {
     }
 
     fn room(&self, tag: Tag) -> Option<(usize, Option<Tag>)> {
-        let (set, _) = self.cache.set_of(tag);
-        let free = |entry| !self.state.reserved(entry);
-        self.cache.tick();
-        if let Some(entry) = self.cache.free(set, free) {
-            return Some((entry, None));
-        }
-        // Without a block: the network has just taken it.
-        let (victim, entry) = self.cache.oldest(set, free)?;
-        Some((entry, victim))
+        let shard = |tag| self.cache.set_of(tag).0 % SHARDS;
+        let near = |other| shard(other) == shard(tag);
+        self.cache
+            .room(tag, near, |entry| !self.state.reserved(entry))
     }
 }
 
@@ -118,7 +113,7 @@ impl Pending {
     }
 
     /// Decides, atomically, what to do about a block that this thread wants to read or write.
-    pub fn plan(&self, cache: &Cache, tag: Tag, write: bool) -> Plan<'_> {
+    pub fn plan(&self, cache: &NodeCache, tag: Tag, write: bool) -> Plan<'_> {
         let (set, _) = cache.set_of(tag);
         let shard = &self.shards[set % SHARDS];
         let mut state = lock(shard);
@@ -142,7 +137,7 @@ impl Pending {
 
     /// Reserves a block that is in the cache, to evict it; `None` when it is not there or has an
     /// event already.
-    pub fn reserve(&self, cache: &Cache, tag: Tag) -> Option<Reservation<'_>> {
+    pub fn reserve(&self, cache: &NodeCache, tag: Tag) -> Option<Reservation<'_>> {
         let (set, _) = cache.set_of(tag);
         let shard = &self.shards[set % SHARDS];
         let mut state = lock(shard);

@@ -149,6 +149,18 @@ pub enum RegionError {
         /// The number of the operating system's error.
         os: i32,
     },
+    /// This region cannot be mapped.
+    NotMappable {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// A process maps so many ranges of memory at most.
+    TooManyMappings {
+        /// That many.
+        most: usize,
+    },
     /// Members of this rack are fixed: one that has forgotten its copies could not be told.
     FixedMembers,
     /// Which members keep copies cannot be read, or not be agreed on, in the membership's store.
@@ -189,6 +201,8 @@ family!(RegionError, "region", through [Rack, Access, Bulk, Alloc, Lock],
     Mapped => "region-mapped",
     SmallBuffer => "small-buffer",
     NoPaging => "no-paging",
+    NotMappable => "not-mappable",
+    TooManyMappings => "too-many-mappings",
     FixedMembers => "fixed-members",
     NoGroups => "no-groups",
     TableFull => "name-table-full",
@@ -273,6 +287,12 @@ impl RegionError {
                 "this process cannot handle its own page faults ({tried}): {}",
                 std::io::Error::from_raw_os_error(*os)
             ),
+            RegionError::NotMappable { name, why } => {
+                write!(f, "region `{name}` cannot be mapped: {why}")
+            }
+            RegionError::TooManyMappings { most } => {
+                write!(f, "this process has mapped {most} regions")
+            }
             RegionError::FixedMembers => f.write_str(
                 "the members of this rack are fixed, so a node that has restarted without its copies could not be told from one that has them",
             ),
@@ -317,6 +337,8 @@ impl RegionError {
             | RegionError::Mapped { .. }
             | RegionError::SmallBuffer { .. }
             | RegionError::NoPaging { .. }
+            | RegionError::NotMappable { .. }
+            | RegionError::TooManyMappings { .. }
             | RegionError::FixedMembers
             | RegionError::TableFull { .. }
             | RegionError::Unfinished { .. } => Changed::No,
@@ -370,6 +392,10 @@ impl RegionError {
             RegionError::NoPaging { .. } => {
                 "use Linux 5.19 or later, and where the system call userfaultfd is not allowed, let this user open /dev/userfaultfd"
             }
+            RegionError::NotMappable { .. } => {
+                "read and write it by calls (`Region::read`, `Region::write`)"
+            }
+            RegionError::TooManyMappings { .. } => "map one larger region, and divide it",
             RegionError::FixedMembers => {
                 "set `membership` to \"dir:...\" or \"etcd:...\" in the rack's file"
             }

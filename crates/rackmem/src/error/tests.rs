@@ -181,6 +181,11 @@ fn region() -> Vec<RegionError> {
             tried: "userfaultfd",
             os: 1,
         },
+        RegionError::NotMappable {
+            name: name(),
+            why: "its blocks are no whole pages of this system",
+        },
+        RegionError::TooManyMappings { most: 256 },
         RegionError::FixedMembers,
         RegionError::NoGroups {
             why: "the store does not answer".into(),

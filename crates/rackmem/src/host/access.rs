@@ -1,6 +1,7 @@
 //! The slow path of coherent memory: what happens when the cache has no usable copy.
 
 use crate::backoff::Backoff;
+use crate::bytes::mapped::Stop;
 use crate::bytes::pending::{Pending, Plan, Reservation};
 use crate::error::{AccessError, AllocError, RackError};
 use crate::host::agents::Agents;
@@ -172,6 +173,40 @@ impl Access {
         }
     }
 
+    /// Brings a block as a page of a mapping, and gives the program's mapping the right that a
+    /// fault has asked for. It may be taken away again before it is used: then the fault comes
+    /// again.
+    pub fn page_in(&self, tag: Tag, writes: bool) -> Result<(), AccessError> {
+        let cache = &self.agents.cache;
+        let mut backoff = Backoff::new(self.patience);
+        loop {
+            self.confirm()?;
+            if cache.show(tag, writes) {
+                return Ok(());
+            }
+            self.alive(tag)?;
+            let done = match cache.strays(tag) {
+                true => match self.pending.reserve(cache, tag) {
+                    Some(reserved) => self.prepare(Plan::Evict(reserved))?,
+                    None => Progress::Contended,
+                },
+                false => match self.plan(tag, writes) {
+                    Plan::Begin(purpose, reserved) => {
+                        let entry = reserved.entry;
+                        self.fetch(purpose, &reserved, |_| cache.show_locked(entry, writes))?
+                    }
+                    plan => self.prepare(plan)?,
+                },
+            };
+            match done {
+                Progress::Done(true) if self.standing.holds() => return Ok(()),
+                Progress::Done(_) | Progress::Again => {}
+                Progress::Contended if backoff.wait() => {}
+                Progress::Contended => return Err(AccessError::Busy { addr: tag.0 }),
+            }
+        }
+    }
+
     /// Whether the block's home is a member. One that has come just now may be known to whoever
     /// told us the address and not yet here.
     pub fn alive(&self, tag: Tag) -> Result<(), AccessError> {
@@ -317,14 +352,19 @@ impl Access {
             return (Then::Lost, None);
         };
         let (mut locked, mut used) = (None, None);
+        // What leaves is not loaded any more before home has it.
+        let stop = match matches!(purpose, Purpose::EvictClean | Purpose::EvictDirty) {
+            true => Stop::All,
+            false => Stop::Nothing,
+        };
         let then = loop {
             match slot.next(&mut access, bytes) {
                 Do::Use => {
-                    locked = Some(cache.lock(entry));
+                    locked = Some(cache.lock(entry, stop));
                     used = Some(catch_unwind(AssertUnwindSafe(|| f(block))));
                 }
                 Do::Set(status) => {
-                    let locked = locked.take().unwrap_or_else(|| cache.lock(entry));
+                    let locked = locked.take().unwrap_or_else(|| cache.lock(entry, stop));
                     locked.install(tag, status);
                 }
                 Do::Left => self.agents.left(tag),

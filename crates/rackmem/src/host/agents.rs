@@ -1,7 +1,7 @@
 //! A node's home agent and cache agent, as the fabric calls them.
 
-use crate::bytes::cache::Cache;
 use crate::bytes::memory::GlobalMemory;
+use crate::bytes::node_cache::NodeCache;
 use crate::config::migration::Migration;
 use crate::guest::Guest;
 use crate::host::bounded::BoundedItems;
@@ -48,7 +48,7 @@ pub(crate) struct Agents {
     /// Held while a packet is handled, on fabrics that can lose packets:
     /// an epoch ends between packets.
     gate: RwLock<()>,
-    pub cache: Cache,
+    pub cache: NodeCache,
     pub memory: GlobalMemory,
     /// Its home, in parts that are served side by side, and behind them the homes that groups keep.
     pub homes: Box<[Mutex<Home>]>,
@@ -109,7 +109,7 @@ impl Agents {
             standing,
             rebuilding,
             gate: RwLock::new(()),
-            cache: Cache::new(cache_bytes, config.block as usize),
+            cache: NodeCache::new(cache_bytes, config.block as usize),
             memory: GlobalMemory::new(config.block as usize, config.chunks, config.incarnation),
             homes: homes
                 .into_iter()
@@ -146,7 +146,7 @@ impl Agents {
         }
         let (all, block) = (self.cache.bytes(), self.cache.block_bytes());
         let room = || {
-            let blocks = self.cache.copies().count() * block;
+            let blocks = self.cache.sets().copies().count() * block;
             all.saturating_sub(blocks).max(all / LOCKS_SHARE)
         };
         self.locks.relieve(room, effort, net, &mut Nobody);

@@ -3,8 +3,9 @@
 //!
 //! Nothing here decides what a packet means: `rackmem_proto::engine` does, and this carries it out.
 
-use crate::bytes::cache::Locked;
+use crate::bytes::mapped::Stop;
 use crate::bytes::memory::GlobalMemory;
+use crate::bytes::node_cache::LockedEntry;
 use crate::host::agents::Agents;
 use crate::host::gathered::Gathered;
 use crate::host::objects::telling as objects;
@@ -49,7 +50,7 @@ fn records(body: Body<'_>) -> Vec<Record> {
 enum Held<'a> {
     Nothing,
     /// Its entry is locked.
-    Locked(Locked<'a>),
+    Locked(LockedEntry<'a>),
     /// Its entry is not, or not any more: what is in it may still be sent.
     Free(usize),
 }
@@ -324,7 +325,9 @@ impl CoherentHost for Here<'_> {
                 return Some(status);
             }
         }
-        let entry = cache.lock_tag(tag)?;
+        // What is read may still be loaded.
+        let stop = if reads { Stop::Stores } else { Stop::All };
+        let entry = cache.lock_tag(tag, stop)?;
         let status = entry.status();
         if status == LocalStatus::Invalid {
             return None;

@@ -9,6 +9,7 @@
 use super::access::Access;
 use super::bulk::{Lane, Partly, WINDOW, leave_behind};
 use super::storing::{Outcome, Part};
+use crate::bytes::mapped::Stop;
 use crate::bytes::pending::Reservation;
 use crate::ports::requester::Bytes;
 use rackmem_fabric::words;
@@ -131,11 +132,13 @@ impl Access {
         let then = loop {
             match slot.next(&mut upgrade.access, Bytes::Copy(copy)) {
                 Do::Use => {
-                    locked = Some(cache.lock(entry));
+                    locked = Some(cache.lock(entry, Stop::Stores));
                     words::write(copy, bytes);
                 }
                 Do::Set(status) => {
-                    let locked = locked.take().unwrap_or_else(|| cache.lock(entry));
+                    let locked = locked
+                        .take()
+                        .unwrap_or_else(|| cache.lock(entry, Stop::Stores));
                     locked.install(tag, status);
                 }
                 Do::Over(then) => break then,

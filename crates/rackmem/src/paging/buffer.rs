@@ -3,10 +3,10 @@
 //! Threads of the program and the pager's do this alike: the first for calls that can fail, the
 //! second for loads and stores, which cannot.
 
-use super::fault::{Fault, Faults};
-use super::page_file::PageFile;
 use super::table::{Table, Want};
 use crate::error::AccessError;
+use crate::faulting::page_file::PageFile;
+use crate::faulting::userfault::{Fault, Faults};
 use crate::node::Node;
 use rackmem_fabric::Whole;
 use rackmem_proto::abd::{Command, Layout};

@@ -1,30 +1,31 @@
-//! Pages of replicated memory in a process' own memory: the paper's memory controller (CNVMM
-//! §III-A). Loads and stores are plain instructions; a page that is absent comes from a majority of
+//! Memory of the rack as memory of a process. Coherent memory is in `coherent.rs`; the rest is
+//! replicated memory, for one process at a time: the paper's memory controller (CNVMM §III-A). Loads and stores are plain instructions; a page that is absent comes from a majority of
 //! the copies, and a dirty one is written back to a majority before it makes room.
 //!
 //! | what | where |
 //! |---|---|
 //! | which page comes, leaves, is written back | `table.rs`, its table on top |
 //! | carrying that out | `buffer.rs` |
-//! | the system's page faults and mappings, all that is unsafe | `fault.rs`, `page_file.rs` |
+//! | the system's page faults and mappings, all that is unsafe | [`crate::faulting`] |
 //! | the thread that handles faults | `pager.rs` |
 //! | one process at a time | `claim.rs`, its table on top |
 
 mod buffer;
 mod claim;
-mod fault;
-mod page_file;
+mod coherent;
 mod pager;
 mod table;
 
 pub use buffer::PageCounts;
+pub use coherent::{CoherentPages, FaultCounts};
 
 use crate::error::{AccessError, RegionError};
+use crate::faulting::page_file::PageFile;
+use crate::faulting::system_page;
+use crate::faulting::userfault::Faults;
 use crate::node::Node;
 use buffer::Buffer;
 use claim::Claim;
-use fault::Faults;
-use page_file::PageFile;
 use pager::Pager;
 use rackmem_proto::abd::{Layout, first_line};
 use std::ops::Range;
@@ -99,12 +100,6 @@ impl std::fmt::Debug for Mapped {
             .field("buffer", &self.pages)
             .finish()
     }
-}
-
-fn system_page() -> usize {
-    // SAFETY: a question without arguments.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(page).unwrap_or(4096)
 }
 
 impl Mapped {

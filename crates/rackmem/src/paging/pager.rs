@@ -57,7 +57,7 @@ fn run(buffer: &Buffer, stopped: &PipeReader) {
     }
 }
 
-fn next(buffer: &Buffer, awake: &mut Awake) -> Option<super::fault::Fault> {
+fn next(buffer: &Buffer, awake: &mut Awake) -> Option<crate::faulting::userfault::Fault> {
     loop {
         let fault = buffer.faults.next();
         if fault.is_some() || !awake.look_again(awake.waited()) {

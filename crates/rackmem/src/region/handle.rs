@@ -8,7 +8,7 @@ use crate::bytes::value::Value;
 use crate::error::{AccessError, AllocError, RegionError};
 use crate::node::Node;
 use crate::object::Object;
-use crate::paging::Mapped;
+use crate::paging::{CoherentPages, Mapped};
 use crate::replicated::Replicated;
 use rackmem_proto::abd::{Layout, first_line};
 use rackmem_proto::heap::Backing;
@@ -233,6 +233,28 @@ impl Region {
         RegionError::Removed {
             name: self.name().into(),
         }
+    }
+
+    /// Maps coherent memory into this process: its bytes are at addresses of the process, for plain
+    /// loads, stores and atomic instructions, while other nodes and processes use it, mapped or by
+    /// calls. It may be mapped several times; all handles are on one mapping.
+    ///
+    /// # Errors
+    /// [`AccessError::WrongContract`] where the region is under another contract,
+    /// [`RegionError::NotMappable`] where its blocks are smaller than pages or a majority is to
+    /// have each write ([`Survives::Writes`](crate::Survives::Writes)), [`RegionError::NoPaging`]
+    /// where the system does not allow it, [`RegionError::TooManyMappings`].
+    pub fn map(&self) -> Result<CoherentPages, RegionError> {
+        let addr = Tag(self.addr());
+        if !addr.is_under(Contract::Coherent) {
+            return Err(AccessError::wrong_contract(addr, Contract::Coherent).into());
+        }
+        self.check()?;
+        if self.node.inner.access.agents.kept.writes_survive(addr) {
+            let (name, why) = (self.name().into(), "a majority is to have each write");
+            return Err(RegionError::NotMappable { name, why });
+        }
+        CoherentPages::new(&self.node, self.name(), (addr.0, self.bytes()))
     }
 
     /// Maps a region with copies into this process, which has it for itself until the handle is

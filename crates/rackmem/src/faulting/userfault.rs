@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// What a fault is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Fault {
+pub(crate) struct Fault {
     pub address: u64,
     /// A store.
     pub writes: bool,
@@ -19,7 +19,7 @@ pub(super) struct Fault {
 }
 
 /// The file whose reader handles faults.
-pub(super) struct Faults {
+pub(crate) struct Faults {
     file: File,
     /// Loads of a page can be made to fail.
     poison: bool,
@@ -37,6 +37,7 @@ const USER_MODE_ONLY: libc::c_int = 1;
 const MESSAGE: usize = 32;
 
 const FEATURE_MISSING_SHMEM: u64 = 1 << 5;
+const FEATURE_SIGNAL: u64 = 1 << 7;
 const FEATURE_MINOR_SHMEM: u64 = 1 << 10;
 const FEATURE_PROTECT_SHMEM: u64 = 1 << 12;
 const FEATURE_POISON: u64 = 1 << 14;
@@ -115,10 +116,23 @@ impl Faults {
     pub fn open() -> Result<Faults, RegionError> {
         let whole = by_system_call(0).or_else(|_| by_device());
         let of_system_calls = whole.is_ok();
-        let file = whole.or_else(|_| by_system_call(USER_MODE_ONLY));
+        Faults::agree(whole, of_system_calls, 0)
+    }
+
+    /// Each is a signal (`SIGBUS`) to its thread, and nobody reads this file. It takes no privilege.
+    pub fn by_signal() -> Result<Faults, RegionError> {
+        Faults::agree(by_system_call(USER_MODE_ONLY), false, FEATURE_SIGNAL)
+    }
+
+    fn agree(
+        file: io::Result<File>,
+        of_system_calls: bool,
+        more: u64,
+    ) -> Result<Faults, RegionError> {
+        let file = file.or_else(|_| by_system_call(USER_MODE_ONLY));
         let file = file.map_err(|error| refused("userfaultfd", &error))?;
         let fd = file.as_raw_fd();
-        let agree = |features| call(fd, UFFDIO_API, &mut [API, features, 0]);
+        let agree = |features| call(fd, UFFDIO_API, &mut [API, features | more, 0]);
         let poison = agree(FEATURES | FEATURE_POISON).is_ok();
         if !poison {
             let agreed = agree(FEATURES);

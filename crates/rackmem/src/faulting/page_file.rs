@@ -1,7 +1,8 @@
 //! The mapping: pages of a file in memory that nobody else has, mapped once.
 //!
 //! Who writes pages back reads them from the file and not from the mapping, so that nothing that a
-//! program does to its mapping makes it wait for itself.
+//! program does to its mapping makes it wait for itself. Coherent pages are mapped a second time for
+//! the same reason.
 
 use crate::error::RegionError;
 use std::fs::File;
@@ -11,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;
 
 /// See the module. As long as it lives, its words do.
-pub(super) struct PageFile {
+pub(crate) struct PageFile {
     file: File,
     at: *mut AtomicU64,
     len: usize,
@@ -28,6 +29,57 @@ fn refused(tried: &'static str) -> RegionError {
     RegionError::NoPaging { tried, os }
 }
 
+/// The file's pages at a second place, where none is ever absent: who touches a hole makes a page
+/// of zeros of it.
+pub(crate) struct Alias {
+    at: *mut AtomicU64,
+    len: usize,
+}
+
+// SAFETY: what is behind the pointer is atomics, unmapped by the one owner.
+unsafe impl Send for Alias {}
+// SAFETY: the same.
+unsafe impl Sync for Alias {}
+
+impl Alias {
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: so many bytes are mapped, aligned to a page, and all bytes are valid words.
+        unsafe { std::slice::from_raw_parts(self.at, self.len / 8) }
+    }
+}
+
+impl Drop for Alias {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `PageFile::alias` with this length, and nothing borrows it any more.
+        unsafe { libc::munmap(self.at.cast(), self.len) };
+    }
+}
+
+/// Maps the whole of a file that nobody else has. A child by `fork` has no handler for its faults,
+/// and would read zeros: it has no mapping.
+fn map(file: &File, len: usize) -> Result<*mut AtomicU64, RegionError> {
+    let (access, kind) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_SHARED | libc::MAP_NORESERVE,
+    );
+    // SAFETY: a new mapping, anywhere, of a file that is as long and that nobody else has.
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), len, access, kind, file.as_raw_fd(), 0) };
+    if at == libc::MAP_FAILED {
+        return Err(refused("mmap"));
+    }
+    // SAFETY: the whole of this mapping, which nobody uses yet.
+    match unsafe { libc::madvise(at, len, libc::MADV_DONTFORK) } {
+        0 => Ok(at.cast()),
+        _ => {
+            let error = refused("MADV_DONTFORK");
+            // SAFETY: the same.
+            unsafe { libc::munmap(at, len) };
+            Err(error)
+        }
+    }
+}
+
 impl PageFile {
     /// So many bytes, whole pages, none of which is there yet.
     pub fn new(len: usize) -> Result<PageFile, RegionError> {
@@ -39,23 +91,14 @@ impl PageFile {
         // SAFETY: the kernel has just given it to this call, which owns it.
         let file: File = unsafe { OwnedFd::from_raw_fd(fd) }.into();
         file.set_len(len as u64).map_err(|_| refused("ftruncate"))?;
-        let (access, kind) = (
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_NORESERVE,
-        );
-        // SAFETY: a new mapping, anywhere, of a file that is as long and that nobody else has.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), len, access, kind, fd, 0) };
-        if at == libc::MAP_FAILED {
-            return Err(refused("mmap"));
-        }
-        let at = at.cast();
-        let mapped = PageFile { file, at, len };
-        // A child by `fork` has no handler for its faults, and would read zeros: it has no mapping.
-        // SAFETY: the whole of this mapping, which nobody uses yet.
-        match unsafe { libc::madvise(at.cast(), len, libc::MADV_DONTFORK) } {
-            0 => Ok(mapped),
-            _ => Err(refused("MADV_DONTFORK")),
-        }
+        let at = map(&file, len)?;
+        Ok(PageFile { file, at, len })
+    }
+
+    /// Its pages at a second place.
+    pub fn alias(&self) -> Result<Alias, RegionError> {
+        let (at, len) = (map(&self.file, self.len)?, self.len);
+        Ok(Alias { at, len })
     }
 
     pub fn as_ptr(&self) -> *mut u8 {

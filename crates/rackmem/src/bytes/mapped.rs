@@ -1,0 +1,388 @@
+//! Blocks that are pages of this process: entries of a node's cache whose bytes a program loads and
+//! stores by plain instructions.
+//!
+//! The processor asks nobody, so what an entry's lock is for others is here the right that the
+//! program's mapping has:
+//!
+//! | the copy | the mapping may be | who changes that |
+//! |---|---|---|
+//! | Invalid | hidden | a fault: the block comes, then it is shown |
+//! | Shared | hidden or read-only | a fault shows it |
+//! | Modified | hidden, read-only or open | a fault of a store opens it |
+//!
+//! **A right is taken away before the bytes are looked at or the status changes**: downgrades
+//! protect, all else hides; both return after the last processor has heard of it.
+//! So no store is lost, and no load sees what another node has replaced. A right that is missing
+//! costs a fault and nothing else.
+
+use super::cache::wait_until;
+use super::pages::Pages;
+use crate::faulting::view::View;
+use rackmem_proto::flowcc::LocalStatus;
+use rackmem_proto::wire::Tag;
+use std::ops::Range;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::time::Instant;
+
+/// How long a page stays that a program has just been shown, in nanoseconds: long enough for the
+/// instruction that asked, and for some more, where nodes take a page from each other.
+pub(crate) const HOLD: u64 = 10_000;
+
+/// Parts of the pages that make room among themselves.
+const PARTS: usize = 64;
+
+const LOCKED: u64 = 1;
+const STATUS: u64 = 0b110;
+const RIGHT: u64 = 0b11 << 3;
+/// There is memory behind the page.
+const FRAMED: u64 = 1 << 5;
+/// From this bit on: when a right was given last.
+const SINCE: u32 = 8;
+
+/// What the program's mapping may.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Right {
+    Hidden = 0,
+    Load = 1,
+    Store = 2,
+}
+
+/// What of a program's must have ended when an entry is locked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stop {
+    /// Whoever locks the entry changes neither its bytes nor who may have them, or gives a right.
+    Nothing,
+    Stores,
+    All,
+}
+
+fn status_of(word: u64) -> LocalStatus {
+    match (word & STATUS) >> 1 {
+        1 => LocalStatus::Shared,
+        2 => LocalStatus::Modified,
+        _ => LocalStatus::Invalid,
+    }
+}
+
+fn right_of(word: u64) -> Right {
+    match (word & RIGHT) >> 3 {
+        0 => Right::Hidden,
+        1 => Right::Load,
+        _ => Right::Store,
+    }
+}
+
+/// What a mapping has done.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub faults: AtomicU64,
+    /// Faults whose block was here already.
+    pub shown: AtomicU64,
+    /// Rights that were taken away for other nodes.
+    pub taken: AtomicU64,
+    /// Blocks that made room.
+    pub evicted: AtomicU64,
+}
+
+/// A range of blocks as pages.
+pub(crate) struct Frames {
+    first: Tag,
+    /// Bytes of a block.
+    block: usize,
+    /// A word for each block; nothing of them costs memory until it is used.
+    words: Pages,
+    blocks: usize,
+    view: View,
+    began: Instant,
+    /// Handles on it. Without one blocks do not come here any more.
+    handles: AtomicUsize,
+    /// No right is given: this process cannot show that it is alive.
+    closed: AtomicBool,
+    /// Blocks that have memory, and how many may.
+    framed: AtomicUsize,
+    most: usize,
+    /// Where each part looks for room next.
+    hands: [AtomicUsize; PARTS],
+    pub counters: Counters,
+}
+
+/// A block of it whose entry this thread has locked.
+pub(crate) struct LockedPage<'a> {
+    frames: &'a Frames,
+    nth: usize,
+}
+
+impl Frames {
+    /// `most`: bytes that its blocks take.
+    pub fn new(first: Tag, (blocks, block): (usize, usize), view: View, most: usize) -> Frames {
+        Frames {
+            first,
+            block,
+            words: Pages::new(blocks * 8),
+            blocks,
+            view,
+            began: Instant::now(),
+            handles: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            framed: AtomicUsize::new(0),
+            most: (most / block).max(PARTS),
+            hands: [const { AtomicUsize::new(0) }; PARTS],
+            counters: Counters::default(),
+        }
+    }
+
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Its first block, and how many it has.
+    pub fn range(&self) -> (Tag, usize) {
+        (self.first, self.blocks)
+    }
+
+    /// One more handle, or one less: how many there are now.
+    pub fn held(&self, more: bool) -> usize {
+        match more {
+            true => self.handles.fetch_add(1, SeqCst) + 1,
+            false => self.handles.fetch_sub(1, SeqCst) - 1,
+        }
+    }
+
+    /// Whether blocks come here.
+    pub fn is_used(&self) -> bool {
+        self.handles.load(SeqCst) > 0
+    }
+
+    pub fn nth(&self, tag: Tag) -> Option<usize> {
+        let nth = tag.0.checked_sub(self.first.0)? as usize / self.block;
+        (nth < self.blocks).then_some(nth)
+    }
+
+    pub fn tag(&self, nth: usize) -> Tag {
+        Tag(self.first.0 + (nth * self.block) as u64)
+    }
+
+    fn bytes(&self, nth: usize) -> Range<usize> {
+        nth * self.block..(nth + 1) * self.block
+    }
+
+    pub fn block(&self, nth: usize) -> &[AtomicU64] {
+        let words = self.block / 8;
+        &self.view.words()[nth * words..(nth + 1) * words]
+    }
+
+    fn word(&self, nth: usize) -> &AtomicU64 {
+        &self.words.words()[nth]
+    }
+
+    pub fn status(&self, nth: usize) -> LocalStatus {
+        status_of(self.word(nth).load(Acquire))
+    }
+
+    /// Blocks with a valid copy.
+    pub fn copies(&self) -> impl Iterator<Item = (Tag, LocalStatus)> {
+        (0..self.blocks).filter_map(|nth| {
+            let status = self.status(nth);
+            (status != LocalStatus::Invalid).then(|| (self.tag(nth), status))
+        })
+    }
+
+    fn now(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    /// Waits until a page that has just been shown has been of use.
+    pub fn let_it_be_used(&self, nth: usize) {
+        let word = self.word(nth).load(Relaxed);
+        if right_of(word) == Right::Hidden {
+            return;
+        }
+        self.counters.taken.fetch_add(1, Relaxed);
+        let until = (word >> SINCE) + HOLD;
+        // Longer than that nobody waits, whatever the word becomes.
+        let mut now = self.now();
+        if until > now + HOLD {
+            return;
+        }
+        while now < until {
+            std::hint::spin_loop();
+            now = self.now();
+        }
+    }
+
+    pub fn lock(&self, nth: usize, stop: Stop) -> LockedPage<'_> {
+        let cell = self.word(nth);
+        wait_until(|| {
+            let word = cell.load(Relaxed);
+            let free = word & LOCKED == 0;
+            free && cell
+                .compare_exchange_weak(word, word | LOCKED, Acquire, Relaxed)
+                .is_ok()
+        });
+        let locked = LockedPage { frames: self, nth };
+        locked.stop(stop);
+        locked
+    }
+
+    /// Gives the program's mapping the right that a fault has asked for, if this node's copy
+    /// allows it.
+    pub fn show(&self, nth: usize, writes: bool) -> bool {
+        let locked = self.lock(nth, Stop::Nothing);
+        let enough = match writes {
+            true => locked.status() == LocalStatus::Modified,
+            false => locked.status() != LocalStatus::Invalid,
+        };
+        let shown = enough && locked.show(writes);
+        if shown {
+            self.counters.shown.fetch_add(1, Relaxed);
+        }
+        shown
+    }
+
+    /// The same where this thread has the entry's lock, and what is about to become of the copy
+    /// allows it.
+    pub fn show_locked(&self, nth: usize, writes: bool) -> bool {
+        // Its lock is whose it was.
+        std::mem::ManuallyDrop::new(LockedPage { frames: self, nth }).show(writes)
+    }
+
+    /// No right is given from here on, and none is left; or they are given again.
+    pub fn close(&self, closed: bool) {
+        let was = self.closed.swap(closed, SeqCst);
+        if closed && !was {
+            (0..self.blocks)
+                .filter(|nth| right_of(self.word(*nth).load(SeqCst)) != Right::Hidden)
+                .for_each(|nth| drop(self.lock(nth, Stop::All)));
+        }
+    }
+
+    /// The entry for a block that is about to come, or one that has to make room first.
+    /// `near`: a block whose events are kept where this one's are; `free`: that has none.
+    pub fn room(
+        &self,
+        nth: usize,
+        part: usize,
+        near: impl Fn(Tag) -> bool,
+        free: impl Fn(usize) -> bool,
+    ) -> (usize, Option<Tag>) {
+        let has_frame = |nth: usize| self.word(nth).load(Relaxed) & FRAMED != 0;
+        if has_frame(nth) || self.framed.load(Relaxed) < self.most {
+            return (nth, None);
+        }
+        let hand = &self.hands[part % PARTS];
+        for _ in 0..self.blocks {
+            let at = hand.load(Relaxed) % self.blocks;
+            if at != nth && has_frame(at) && near(self.tag(at)) && free(at) {
+                if self.status(at) != LocalStatus::Invalid {
+                    self.counters.evicted.fetch_add(1, Relaxed);
+                    return (at, Some(self.tag(at)));
+                }
+                self.lock(at, Stop::All).discard();
+                if self.framed.load(Relaxed) < self.most {
+                    break;
+                }
+            }
+            hand.store(at + 1, Relaxed);
+        }
+        // All that could make room are in use: it is one more than it should be.
+        (nth, None)
+    }
+
+    /// Gives the memory of a block back that is not valid.
+    pub fn discard(&self, nth: usize) {
+        self.lock(nth, Stop::All).discard();
+    }
+}
+
+impl LockedPage<'_> {
+    fn word(&self) -> u64 {
+        self.frames.word(self.nth).load(Relaxed)
+    }
+
+    /// Puts these bits in place of those of the mask. Nobody else changes the word meanwhile.
+    fn put(&self, mask: u64, bits: u64) {
+        let word = self.word() & !mask | bits;
+        self.frames.word(self.nth).store(word, Relaxed);
+    }
+
+    fn give(&self, right: Right) {
+        self.put(RIGHT, (right as u64) << 3);
+    }
+
+    pub fn status(&self) -> LocalStatus {
+        status_of(self.word())
+    }
+
+    fn stop(&self, stop: Stop) {
+        let (view, bytes) = (&self.frames.view, self.frames.bytes(self.nth));
+        let right = right_of(self.word());
+        let left = match (stop, right) {
+            (Stop::Stores, Right::Store) if view.protect(bytes.clone()).is_ok() => Right::Load,
+            (Stop::Stores, Right::Store) | (Stop::All, Right::Store | Right::Load) => {
+                // It fails where the program has unmapped these addresses: nobody has a right then.
+                let _ = view.hide(bytes);
+                Right::Hidden
+            }
+            _ => return,
+        };
+        self.give(left);
+    }
+
+    /// Whether the program can load there now, and store.
+    fn show(&self, writes: bool) -> bool {
+        let (view, bytes) = (&self.frames.view, self.frames.bytes(self.nth));
+        if self.frames.closed.load(SeqCst) {
+            return false;
+        }
+        let open = writes || right_of(self.word()) == Right::Store;
+        // Also where it has the right: the system or the program may have taken the page out.
+        let mut shown = view.show(bytes.clone(), !open);
+        if shown.is_ok() && open {
+            shown = view.unprotect(bytes);
+        }
+        if shown.is_ok() {
+            self.give(if open { Right::Store } else { Right::Load });
+            self.put(!((1 << SINCE) - 1), self.frames.now() << SINCE);
+            self.framed();
+        }
+        shown.is_ok()
+    }
+
+    fn framed(&self) {
+        if self.word() & FRAMED == 0 {
+            self.put(FRAMED, FRAMED);
+            self.frames.framed.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Ends with a new status. What the program may not any more is over before.
+    pub fn set(self, status: LocalStatus) {
+        match status {
+            LocalStatus::Invalid => self.stop(Stop::All),
+            LocalStatus::Shared => self.stop(Stop::Stores),
+            LocalStatus::Modified => {}
+        }
+        if status != LocalStatus::Invalid {
+            self.framed();
+        }
+        self.put(STATUS, (status as u64) << 1);
+    }
+
+    /// Gives its memory back, if it is not valid.
+    fn discard(self) {
+        let empty = self.status() == LocalStatus::Invalid && self.word() & FRAMED != 0;
+        let bytes = self.frames.bytes(self.nth);
+        if empty && self.frames.view.discard(bytes).is_ok() {
+            self.put(FRAMED, 0);
+            self.frames.framed.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+impl Drop for LockedPage<'_> {
+    fn drop(&mut self) {
+        let word = self.word() & !LOCKED;
+        self.frames.word(self.nth).store(word, Release);
+    }
+}

@@ -1,0 +1,319 @@
+//! Copies of blocks that a node has: in the sets of its cache, or as pages of a mapping.
+//!
+//! An entry's number says where it is; those of the sets come first. A block of a mapping that is in
+//! use comes as a page. One that came before stays in its set until it leaves, or until a fault
+//! sends it home.
+
+use super::cache::{Cache, Locked};
+use super::mapped::{Frames, LockedPage, Stop};
+use crate::error::RegionError;
+use rackmem_fabric::Whole;
+use rackmem_proto::flowcc::LocalStatus;
+use rackmem_proto::wire::Tag;
+use std::ops::Deref;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Mutex, OnceLock};
+
+/// Ranges of blocks that a process maps in its life, at most. A range that is mapped again counts
+/// once.
+pub(crate) const MAPPINGS: usize = 256;
+
+/// Bits of an entry's number that say which page of its mapping.
+const PAGE_BITS: u32 = 32;
+
+/// A node's cache.
+pub(crate) struct NodeCache {
+    /// Hits by word go here.
+    sets: Cache,
+    mapped: [OnceLock<Frames>; MAPPINGS],
+    /// How many of them there are.
+    mappings: AtomicUsize,
+    /// Whoever adds one.
+    adding: Mutex<()>,
+}
+
+/// Why there is no mapping.
+pub(crate) enum Unmapped {
+    /// A mapping has some of these blocks, and not just these.
+    Overlaps,
+    /// There are as many as there can be.
+    Full,
+    Refused(RegionError),
+}
+
+/// An entry that this thread has locked.
+pub(crate) enum LockedEntry<'a> {
+    Set(Locked<'a>),
+    Page(usize, LockedPage<'a>),
+}
+
+/// Sizes, addresses, hits by word: of the sets.
+impl Deref for NodeCache {
+    type Target = Cache;
+
+    #[inline]
+    fn deref(&self) -> &Cache {
+        &self.sets
+    }
+}
+
+impl NodeCache {
+    /// See [`Cache::new`].
+    pub fn new(bytes: usize, block: usize) -> Self {
+        NodeCache {
+            sets: Cache::new(bytes, block),
+            mapped: [const { OnceLock::new() }; MAPPINGS],
+            mappings: AtomicUsize::new(0),
+            adding: Mutex::new(()),
+        }
+    }
+
+    /// What is in the sets alone.
+    pub fn sets(&self) -> &Cache {
+        &self.sets
+    }
+
+    pub fn mappings(&self) -> impl Iterator<Item = &Frames> {
+        let count = self.mappings.load(Acquire).min(MAPPINGS);
+        self.mapped[..count].iter().filter_map(OnceLock::get)
+    }
+
+    /// The mapping of a range of blocks, made if there is none.
+    pub fn mapping(
+        &self,
+        (first, blocks): (Tag, usize),
+        make: impl FnOnce() -> Result<Frames, RegionError>,
+    ) -> Result<&Frames, Unmapped> {
+        let _turn = self.adding.lock().whole();
+        let end = |(first, blocks): (Tag, usize)| first.0 + (blocks * self.block_bytes()) as u64;
+        for frames in self.mappings() {
+            let (begins, ends) = (frames.range().0.0, end(frames.range()));
+            if frames.range() == (first, blocks) {
+                return Ok(frames);
+            }
+            if begins < end((first, blocks)) && first.0 < ends {
+                return Err(Unmapped::Overlaps);
+            }
+        }
+        let nth = self.mappings.load(Acquire);
+        let place = self.mapped.get(nth).ok_or(Unmapped::Full)?;
+        let frames = make().map_err(Unmapped::Refused)?;
+        let frames = place.get_or_init(|| frames);
+        self.mappings.store(nth + 1, Release);
+        Ok(frames)
+    }
+
+    /// The page that a block is, or would be, in a mapping that is in use or has it still.
+    #[cold]
+    fn page_of(&self, tag: Tag, wanted: impl Fn(&Frames, usize) -> bool) -> Option<usize> {
+        let first = self.sets.capacity();
+        self.mappings().enumerate().find_map(|(nth, frames)| {
+            let page = frames.nth(tag).filter(|page| wanted(frames, *page))?;
+            Some(first + (nth << PAGE_BITS) + page)
+        })
+    }
+
+    #[inline]
+    fn page(&self, entry: usize) -> Option<(&Frames, usize)> {
+        let number = entry.checked_sub(self.sets.capacity())?;
+        let frames = self.mapped.get(number >> PAGE_BITS)?.get()?;
+        Some((frames, number & ((1 << PAGE_BITS) - 1)))
+    }
+
+    /// The entry that holds a block. What it holds may change at any moment.
+    #[inline]
+    pub fn find(&self, tag: Tag) -> Option<usize> {
+        match self.sets.find(tag) {
+            Some(entry) => Some(entry),
+            None if self.mappings.load(Acquire) == 0 => None,
+            None => self.page_of(tag, |frames, page| {
+                frames.status(page) != LocalStatus::Invalid
+            }),
+        }
+    }
+
+    /// Whether a block is in the sets, and would be a page now.
+    pub fn strays(&self, tag: Tag) -> bool {
+        let used = |frames: &Frames, _| frames.is_used();
+        self.sets.find(tag).is_some() && self.page_of(tag, used).is_some()
+    }
+
+    /// An entry for a block that this node has none of, or the one that has to make room first, with
+    /// its block, if it has one. `near`: a block whose events are kept where this one's are; `free`:
+    /// an entry that has no event.
+    pub fn room(
+        &self,
+        tag: Tag,
+        near: impl Fn(Tag) -> bool,
+        free: impl Fn(usize) -> bool,
+    ) -> Option<(usize, Option<Tag>)> {
+        let used = |frames: &Frames, _| frames.is_used();
+        let (set, _) = self.sets.set_of(tag);
+        if let Some(entry) = self.page_of(tag, used)
+            && let Some((frames, nth)) = self.page(entry)
+        {
+            let number = |page| entry - nth + page;
+            let (page, victim) = frames.room(nth, set, near, |page| free(number(page)));
+            return Some((number(page), victim));
+        }
+        self.sets.tick();
+        if let Some(entry) = self.sets.free(set, &free) {
+            return Some((entry, None));
+        }
+        // Without a block: the network has just taken it.
+        let (victim, entry) = self.sets.oldest(set, free)?;
+        Some((entry, victim))
+    }
+
+    /// See [`Cache::read`].
+    #[inline]
+    pub fn read<R>(&self, tag: Tag, mut f: impl FnMut(&[AtomicU64]) -> R) -> Option<R> {
+        match self.sets.read(tag, &mut f) {
+            Some(result) => Some(result),
+            None if self.mappings.load(Acquire) == 0 => None,
+            None => self.in_page(tag, LocalStatus::Shared, f),
+        }
+    }
+
+    /// See [`Cache::write`].
+    #[inline]
+    pub fn write<R>(&self, tag: Tag, f: impl FnOnce(&[AtomicU64]) -> R) -> Option<R> {
+        let mut once = Some(f);
+        let mut run = |words: &[AtomicU64]| once.take().map(|f| f(words));
+        let written = self.sets.write(tag, &mut run);
+        match written {
+            Some(result) => result,
+            None if self.mappings.load(Acquire) == 0 => None,
+            None => self.in_page(tag, LocalStatus::Modified, run)?,
+        }
+    }
+
+    /// Uses a page's words while the program does not store there.
+    #[cold]
+    fn in_page<R>(
+        &self,
+        tag: Tag,
+        least: LocalStatus,
+        f: impl FnOnce(&[AtomicU64]) -> R,
+    ) -> Option<R> {
+        let valid = |frames: &Frames, page| frames.status(page) != LocalStatus::Invalid;
+        let (frames, page) = self.page(self.page_of(tag, valid)?)?;
+        let locked = frames.lock(page, Stop::Stores);
+        (locked.status() >= least).then(|| f(frames.block(page)))
+    }
+
+    /// Gives the program's mapping a right to a page, if this node's copy allows it.
+    pub fn show(&self, tag: Tag, writes: bool) -> bool {
+        let valid = |frames: &Frames, page| frames.status(page) != LocalStatus::Invalid;
+        let page = self.page_of(tag, valid).and_then(|entry| self.page(entry));
+        page.is_some_and(|(frames, page)| frames.show(page, writes))
+    }
+
+    /// The same where this thread has the entry's lock, and a copy that allows it is in place.
+    pub fn show_locked(&self, entry: usize, writes: bool) -> bool {
+        let page = self.page(entry);
+        page.is_some_and(|(frames, page)| frames.show_locked(page, writes))
+    }
+
+    pub fn status(&self, entry: usize) -> LocalStatus {
+        match self.page(entry) {
+            Some((frames, page)) => frames.status(page),
+            None => self.sets.status(entry),
+        }
+    }
+
+    pub fn block(&self, entry: usize) -> &[AtomicU64] {
+        match self.page(entry) {
+            Some((frames, page)) => frames.block(page),
+            None => self.sets.block(entry),
+        }
+    }
+
+    /// See [`Cache::vacant`].
+    pub fn vacant(&self, entry: usize) -> &[AtomicU64] {
+        match self.page(entry) {
+            Some((frames, page)) => {
+                // Whoever has taken the block that was here is done with its bytes.
+                drop(frames.lock(page, Stop::All));
+                frames.block(page)
+            }
+            None => self.sets.vacant(entry),
+        }
+    }
+
+    /// See [`Cache::lock`]; `stop`: what a program may not do any more where it is a page.
+    pub fn lock(&self, entry: usize, stop: Stop) -> LockedEntry<'_> {
+        match self.page(entry) {
+            Some((frames, page)) => LockedEntry::Page(entry, frames.lock(page, stop)),
+            None => LockedEntry::Set(self.sets.lock(entry)),
+        }
+    }
+
+    /// Locks the entry of a block, if there is one, for another node.
+    pub fn lock_tag(&self, tag: Tag, stop: Stop) -> Option<LockedEntry<'_>> {
+        if let Some(locked) = self.sets.lock_tag(tag) {
+            return Some(LockedEntry::Set(locked));
+        }
+        let entry = self.find(tag)?;
+        let (frames, page) = self.page(entry)?;
+        frames.let_it_be_used(page);
+        let locked = frames.lock(page, stop);
+        Some(LockedEntry::Page(entry, locked))
+    }
+
+    /// Every block with a valid copy, and what the node may do with it.
+    /// Others may change it meanwhile.
+    pub fn copies(&self) -> impl Iterator<Item = (Tag, LocalStatus)> {
+        self.sets
+            .copies()
+            .chain(self.mappings().flat_map(Frames::copies))
+    }
+
+    /// From now on no hit by word, and no page that a program can use.
+    pub fn close(&self) {
+        self.sets.close();
+        self.mappings().for_each(|frames| frames.close(true));
+    }
+
+    /// Undoes [`NodeCache::close`].
+    pub fn open(&self) {
+        self.sets.open();
+        self.mappings().for_each(|frames| frames.close(false));
+    }
+}
+
+impl LockedEntry<'_> {
+    /// Which entry.
+    pub fn entry(&self) -> usize {
+        match self {
+            LockedEntry::Set(locked) => locked.entry(),
+            LockedEntry::Page(entry, _) => *entry,
+        }
+    }
+
+    /// What the node may do with it.
+    pub fn status(&self) -> LocalStatus {
+        match self {
+            LockedEntry::Set(locked) => locked.status(),
+            LockedEntry::Page(_, locked) => locked.status(),
+        }
+    }
+
+    /// Puts a block there: its bytes are in place.
+    pub fn install(self, tag: Tag, status: LocalStatus) {
+        match self {
+            LockedEntry::Set(locked) => locked.install(tag, status),
+            LockedEntry::Page(_, locked) => locked.set(status),
+        }
+    }
+
+    /// Ends with a new status.
+    pub fn set(self, status: LocalStatus) {
+        match self {
+            LockedEntry::Set(locked) => locked.set(status),
+            LockedEntry::Page(_, locked) => locked.set(status),
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Coherent memory as memory of the process: plain loads, stores and atomics.
+
+use crate::bytes::mapped::Frames;
+use crate::bytes::node_cache::{MAPPINGS, Unmapped};
+use crate::error::{AccessError, RackError, RegionError};
+use crate::faulting::signal::{Bring, Served};
+use crate::faulting::system_page;
+use crate::faulting::view::View;
+use crate::node::Node;
+use rackmem_proto::wire::Tag;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU64};
+
+/// A region of coherent memory, mapped: its bytes are at addresses of this process, and what
+/// threads of any node load there is what threads of any node have stored.
+/// [`Region::map`](crate::Region::map) makes one.
+///
+/// A block that this node has is a page of the process' memory: a load costs a load. Where it has
+/// none, or only the right to read, the instruction is interrupted, the thread asks the rack as a
+/// call of [`Region::read`](crate::Region::read) would, and the instruction goes on. So an aligned
+/// word of up to eight bytes is read and written as one step, in one order for the whole rack, and
+/// atomic instructions are atomic across machines: mapped memory is as strong as memory of one
+/// machine. What is longer than a word others may see half written: use locks, or the calls that
+/// take whole values, which see mapped memory at one moment.
+///
+/// **A block is a page or several** ([`Node::block_size`]). Nodes that store to different words of
+/// one block take it from each other; who has got it keeps it for 10 µs.
+///
+/// **When a block cannot be had** (its home has died, the rack goes on without this process or is
+/// closed) a load has nothing to return: the reason is printed, and the thread gets `SIGBUS`.
+/// [`CoherentPages::touch`] says it as an error.
+///
+/// System calls fail with `EFAULT` on pages that are not there, and some look at memory later than
+/// they return (`O_DIRECT`, io_uring, `vmsplice`): give them memory of the process' own. Calls of this
+/// library must not be given these addresses either. A thread must not block `SIGBUS`. A child by
+/// `fork` does not have the mapping: it ends by `SIGSEGV` where it touches it. Memory of a removed
+/// region is not the region's any more, as everywhere.
+///
+/// Pages take as many bytes as the node's cache at most, beside that; which came first make room.
+/// Dropping the last handle sends them home.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Rack, RegionError, RegionSpec};
+/// use std::sync::atomic::Ordering::SeqCst;
+///
+/// let rack = Rack::local(2)?;
+/// let spec = RegionSpec::new("grid", 1 << 20);
+/// let here = match rack.node(0).create_region(&spec)?.map() {
+///     Err(RegionError::NoPaging { .. }) => return Ok(()), // the system does not allow it
+///     pages => pages?,
+/// };
+/// let there = rack.node(1).open_region(&spec)?.map()?;
+/// std::thread::scope(|scope| {
+///     for pages in [&here, &there] {
+///         scope.spawn(|| (0..1000).for_each(|_| drop(pages.words()[7].fetch_add(1, SeqCst))));
+///     }
+/// });
+/// assert_eq!(here.words()[7].load(SeqCst), 2000);
+/// # Ok(())
+/// # }
+/// ```
+pub struct CoherentPages {
+    node: Node,
+    /// The range of its mapping.
+    blocks: (Tag, usize),
+    /// Where its first byte is in the mapping.
+    skip: usize,
+    len: usize,
+    name: String,
+    /// A child by `fork` has a copy of this handle, and nothing of what it names.
+    process: u32,
+}
+
+/// What a mapping has done, with all its handles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FaultCounts {
+    /// Loads and stores that were interrupted.
+    pub faults: u64,
+    /// Of these: those whose block was here, and had to be shown again or for storing too.
+    pub shown: u64,
+    /// Pages that were taken away, or from then on read-only, for another node.
+    pub taken: u64,
+    /// Pages that made room for others.
+    pub evicted: u64,
+}
+
+impl std::fmt::Debug for CoherentPages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CoherentPages")
+            .field("region", &self.name)
+            .field("bytes", &self.len)
+            .field("at", &self.as_ptr())
+            .finish()
+    }
+}
+
+/// Brings what a fault of this range asks for. It knows the node as long as that lives.
+fn bring(node: &Node, (first, block): (Tag, usize)) -> Bring {
+    let node = Arc::downgrade(&node.inner);
+    Box::new(move |at, stores| {
+        let node = node.upgrade().ok_or(AccessError::Rack(RackError::Closed))?;
+        let access = &node.access;
+        let tag = Tag(first.0 + (at / block * block) as u64);
+        let mut mappings = access.agents.cache.mappings();
+        let frames = mappings.find(|frames| frames.nth(tag).is_some());
+        // The program has kept an address for longer than the handle.
+        let frames = frames.filter(|frames| frames.is_used());
+        let frames = frames.ok_or(AccessError::BadAddress { addr: tag.0 })?;
+        frames.counters.faults.fetch_add(1, Relaxed);
+        access.page_in(tag, stores)
+    })
+}
+
+impl CoherentPages {
+    pub(crate) fn new(
+        node: &Node,
+        name: &str,
+        (addr, len): (u64, usize),
+    ) -> Result<CoherentPages, RegionError> {
+        let not = |why| RegionError::NotMappable {
+            name: name.into(),
+            why,
+        };
+        let cache = &node.inner.access.agents.cache;
+        let block = cache.block_bytes();
+        if !block.is_multiple_of(system_page()) {
+            return Err(not("its blocks are no whole pages of this system"));
+        }
+        let first = cache.tag_of(addr);
+        let skip = (addr - first.0) as usize;
+        let blocks = (first, (skip + len).div_ceil(block));
+        let frames = cache.mapping(blocks, || {
+            let view = View::new(blocks.1 * block)?;
+            let user = view.user();
+            let range = (user.address() as usize, user.len());
+            let served = Served::begin(range, bring(node, (first, block)));
+            let served = served.ok_or(RegionError::TooManyMappings { most: MAPPINGS })?;
+            Ok(Frames::new(
+                first,
+                (blocks.1, block),
+                view.served_by(served),
+                cache.bytes(),
+            ))
+        });
+        match frames {
+            Ok(frames) => drop(frames.held(true)),
+            Err(Unmapped::Overlaps) => return Err(not("it shares a block with a mapped region")),
+            Err(Unmapped::Full) => return Err(RegionError::TooManyMappings { most: MAPPINGS }),
+            Err(Unmapped::Refused(why)) => return Err(why),
+        }
+        Ok(CoherentPages {
+            node: node.clone(),
+            blocks,
+            skip,
+            len,
+            name: name.into(),
+            process: std::process::id(),
+        })
+    }
+
+    fn frames(&self) -> &Frames {
+        let cache = &self.node.inner.access.agents.cache;
+        let ours = |frames: &&Frames| frames.range() == self.blocks;
+        // It is there as long as the node is.
+        cache
+            .mappings()
+            .find(ours)
+            .expect("the mapping of a handle")
+    }
+
+    /// Its bytes.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Where its first byte is. What is done through the pointer its user answers for: not behind
+    /// [`CoherentPages::len`] bytes, not after the handle is dropped, and no references to what
+    /// another thread or node may change.
+    pub fn as_ptr(&self) -> *mut u8 {
+        let first = self.frames().view().user().as_ptr();
+        first.wrapping_add(self.skip)
+    }
+
+    /// Its bytes as words that all nodes share, whole words only.
+    pub fn words(&self) -> &[AtomicU64] {
+        let words = self.frames().view().user().words();
+        let from = self.skip / 8;
+        &words[from..from + self.len / 8]
+    }
+
+    /// Its bytes, which all nodes share.
+    pub fn bytes(&self) -> &[AtomicU8] {
+        let words = self.frames().view().user().words();
+        let bytes =
+            std::ptr::slice_from_raw_parts(words.as_ptr().cast::<AtomicU8>(), words.len() * 8);
+        // SAFETY: the same bytes, as atomics of one byte each; whoever else has them has them as
+        // atomics.
+        let bytes = unsafe { &*bytes };
+        &bytes[self.skip..self.skip + self.len]
+    }
+
+    /// What it has done.
+    pub fn counts(&self) -> FaultCounts {
+        let counters = &self.frames().counters;
+        FaultCounts {
+            faults: counters.faults.load(Relaxed),
+            shown: counters.shown.load(Relaxed),
+            taken: counters.taken.load(Relaxed),
+            evicted: counters.evicted.load(Relaxed),
+        }
+    }
+
+    /// Brings the pages of these bytes, for loads or for stores too, so that instructions and system
+    /// calls that follow find them, unless another node takes them first.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfBounds`]; those of [`Region::write`](crate::Region::write).
+    pub fn touch(&self, bytes: Range<usize>, stores: bool) -> Result<(), RegionError> {
+        if bytes.start > bytes.end || bytes.end > self.len {
+            return Err(RegionError::OutOfBounds {
+                name: self.name.clone(),
+                at: bytes.start,
+                len: bytes.len(),
+            });
+        }
+        let block = self.node.block_size();
+        let (from, to) = (self.skip + bytes.start, self.skip + bytes.end);
+        for nth in from / block..to.div_ceil(block) {
+            let tag = Tag(self.blocks.0.0 + (nth * block) as u64);
+            self.node.inner.access.page_in(tag, stores)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for CoherentPages {
+    fn drop(&mut self) {
+        let frames = self.frames();
+        if self.process != std::process::id() || frames.held(false) > 0 {
+            return;
+        }
+        // Another node that wants one takes it; what cannot be sent home now leaves like any copy.
+        let copies: Vec<Tag> = frames.copies().map(|copy| copy.0).collect();
+        for tag in copies {
+            let _ = self.node.evict(tag.0);
+        }
+        (0..frames.range().1).for_each(|nth| frames.discard(nth));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::mapped::Stop;
+    use crate::{Rack, RegionSpec};
+    use rackmem_proto::flowcc::LocalStatus;
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::time::Duration;
+
+    /// Longer than an instruction takes that nobody stops. What is shown does not depend on it:
+    /// where a machine is so slow that a thread has not begun by then, less is.
+    const A_WHILE: Duration = Duration::from_millis(200);
+
+    /// A page of a node that may store there, and has stored 1.
+    fn page() -> (Rack, CoherentPages, Tag) {
+        let rack = Rack::local(2).unwrap();
+        let region = rack.node(0).create_region(&RegionSpec::new("page", 4096));
+        let pages = region.unwrap().map().unwrap();
+        pages.words()[0].store(1, SeqCst);
+        let tag = pages.blocks.0;
+        (rack, pages, tag)
+    }
+
+    fn cache(rack: &Rack) -> &crate::bytes::node_cache::NodeCache {
+        &rack.nodes()[0].inner.access.agents.cache
+    }
+
+    #[test]
+    fn nobody_loads_what_is_being_taken_away() {
+        let (rack, pages, tag) = page();
+        let cache = cache(&rack);
+        let held = cache.lock_tag(tag, Stop::All).unwrap();
+        std::thread::scope(|scope| {
+            let loaded = scope.spawn(|| pages.words()[0].load(SeqCst));
+            std::thread::sleep(A_WHILE);
+            // As if another node had had it meanwhile.
+            cache.block(held.entry())[0].store(2, SeqCst);
+            held.set(LocalStatus::Modified);
+            assert_eq!(loaded.join().unwrap(), 2);
+        });
+    }
+
+    #[test]
+    fn nobody_stores_to_what_is_being_read_and_loads_go_on() {
+        let (rack, pages, tag) = page();
+        let cache = cache(&rack);
+        let held = cache.lock_tag(tag, Stop::Stores).unwrap();
+        std::thread::scope(|scope| {
+            let stored = scope.spawn(|| pages.words()[0].store(2, SeqCst));
+            assert_eq!(pages.words()[0].load(SeqCst), 1);
+            std::thread::sleep(A_WHILE);
+            assert_eq!(cache.block(held.entry())[0].load(SeqCst), 1);
+            held.set(LocalStatus::Modified);
+            stored.join().unwrap();
+            assert_eq!(pages.words()[0].load(SeqCst), 2);
+        });
+    }
+
+    #[test]
+    fn a_copy_that_others_share_is_not_stored_to() {
+        let (rack, pages, tag) = page();
+        let cache = cache(&rack);
+        let held = cache.lock_tag(tag, Stop::Nothing).unwrap();
+        let entry = held.entry();
+        held.set(LocalStatus::Shared);
+        let again = cache.lock(entry, Stop::Nothing);
+        std::thread::scope(|scope| {
+            let stored = scope.spawn(|| pages.words()[0].store(2, SeqCst));
+            std::thread::sleep(A_WHILE);
+            assert_eq!(cache.block(entry)[0].load(SeqCst), 1);
+            again.set(LocalStatus::Modified);
+            stored.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn what_this_node_has_no_copy_of_is_not_loaded() {
+        let (rack, pages, tag) = page();
+        let cache = cache(&rack);
+        let held = cache.lock_tag(tag, Stop::Nothing).unwrap();
+        let entry = held.entry();
+        held.set(LocalStatus::Invalid);
+        let again = cache.lock(entry, Stop::Nothing);
+        std::thread::scope(|scope| {
+            let loaded = scope.spawn(|| pages.words()[0].load(SeqCst));
+            std::thread::sleep(A_WHILE);
+            cache.block(entry)[0].store(2, SeqCst);
+            again.set(LocalStatus::Modified);
+            assert_eq!(loaded.join().unwrap(), 2);
+        });
+    }
+
+    #[test]
+    fn who_cannot_show_that_it_is_alive_loads_nothing() {
+        let (rack, pages, tag) = page();
+        let cache = cache(&rack);
+        let entry = cache.find(tag).unwrap();
+        cache.close();
+        assert!(!cache.show(tag, false));
+        cache.block(entry)[0].store(2, SeqCst);
+        std::thread::scope(|scope| {
+            let loaded = scope.spawn(|| pages.words()[0].load(SeqCst));
+            std::thread::sleep(A_WHILE);
+            cache.block(entry)[0].store(3, SeqCst);
+            cache.open();
+            assert_eq!(loaded.join().unwrap(), 3);
+        });
+    }
+}
