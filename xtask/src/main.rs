@@ -12,6 +12,7 @@ mod licences;
 mod lines;
 mod p4;
 mod process;
+mod python;
 mod races;
 mod rack;
 mod setup;
@@ -101,6 +102,12 @@ const COMMANDS: &[Command] = &[
         usage: "p4",
         about: "The switch program in P4 with the real compilers and BMv2, as far as they are on the PATH",
         run: p4::command,
+    },
+    Command {
+        name: "python",
+        usage: "python",
+        about: "The wheel of the Python package, and its tests in a fresh environment",
+        run: python::command,
     },
     Command {
         name: "setup",

@@ -77,8 +77,8 @@ const TOOLS: &[Tool] = &[
     },
 ];
 
-/// What the tests in Python import.
-const PYTHON_PACKAGES: &[&str] = &["pytest>=8,<9", "redis>=5,<8"];
+/// What the tests in Python import, and what builds the Python package.
+const PYTHON_PACKAGES: &[&str] = &["maturin>=1.9,<2", "pytest>=8,<9", "redis>=5,<8"];
 
 /// The Debian package without which `python3 -m venv` makes nothing.
 const VENV_PACKAGE: &str = "python3-venv";

@@ -1,0 +1,80 @@
+"""The rack of a process."""
+
+import os
+import re
+import socket
+
+from . import _rackmem
+
+_current = None
+
+
+def local(nodes=1, *, memory=None, cache=None):
+    """A rack of so many nodes in this process, for tests and for threads. `memory` and `cache` are
+    bytes that each node gives; they are taken as they are used."""
+    return _remember(_rackmem.local(nodes, memory=memory, cache=cache))
+
+
+def join(path, node):
+    """Joins the rack that the file `path` describes, as node number `node`."""
+    return _remember(_rackmem.join(path, node))
+
+
+# What launchers tell a process of its number; the first that is set counts.
+_RANKS = (
+    "RACKMEM_NODE",
+    "SLURM_PROCID",
+    "OMPI_COMM_WORLD_RANK",
+    "PMIX_RANK",
+    "PMI_RANK",
+    "JOB_COMPLETION_INDEX",
+)
+
+
+def from_env():
+    """Joins as the environment says: the file is `RACKMEM_CONFIG`, the node `RACKMEM_NODE` or the rank
+    that Slurm, MPI or a Kubernetes job has given; else the ordinal of a StatefulSet's host name."""
+    path = os.environ.get("RACKMEM_CONFIG")
+    if not path:
+        raise _rackmem.ArgumentError(
+            "RACKMEM_CONFIG is not set; nothing has changed; set it to the rack's file"
+        )
+    for name in _RANKS:
+        rank = os.environ.get(name)
+        if rank is not None:
+            if not rank.isdecimal():
+                raise _rackmem.ArgumentError(
+                    f"{name} is {rank!r}; nothing has changed; set RACKMEM_NODE to this process' node"
+                )
+            return join(path, int(rank))
+    ordinal = re.search(r"-(\d+)$", socket.gethostname())
+    if ordinal is None:
+        raise _rackmem.ArgumentError(
+            "no variable says which node this is; nothing has changed; set RACKMEM_NODE"
+        )
+    return join(path, int(ordinal[1]))
+
+
+def current():
+    """The rack that this process has joined or made last, if it is open; else `from_env()`."""
+    if _current is not None and _current[0] == os.getpid() and not _current[1].closed:
+        return _current[1]
+    if "RACKMEM_CONFIG" in os.environ:
+        return from_env()
+    raise _rackmem.ClosedError(
+        "this process has no rack; nothing has changed; call rackmem.join or rackmem.local first, "
+        "in a pool's `initializer` for example"
+    )
+
+
+def _remember(rack):
+    global _current
+    _current = (os.getpid(), rack)
+    return rack
+
+
+def node_of(rack):
+    """A rack's own node, or the node itself; `None`: the current rack's."""
+    if rack is None:
+        rack = current()
+    return rack if isinstance(rack, _rackmem.Node) else rack.node()

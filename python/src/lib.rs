@@ -1,0 +1,24 @@
+//! rackmem for Python: racks, regions, pages and locks. What is nicer in Python is in Python, in the
+//! package beside this.
+
+mod errors;
+mod lock;
+mod pages;
+mod process;
+mod rack;
+mod region;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _rackmem(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<rack::Rack>()?;
+    module.add_class::<rack::Node>()?;
+    module.add_class::<region::Region>()?;
+    module.add_class::<pages::Pages>()?;
+    module.add_class::<lock::Lock>()?;
+    module.add_function(wrap_pyfunction!(rack::local, module)?)?;
+    module.add_function(wrap_pyfunction!(rack::join, module)?)?;
+    errors::add(module)
+}

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+import rackmem
+
+
+def test_what_one_node_writes_all_nodes_read(rack):
+    here = rackmem.array(rack.node(0), "grid", (1000, 512), "f8")
+    there = rackmem.array(rack.node(2), "grid", (1000, 512), "f8")
+    here[10:20] = np.arange(512)
+    assert (there[15] == np.arange(512)).all()
+    assert there[9].sum() == 0
+    there[3, 5] = 7.5
+    assert here[3, 5] == 7.5
+    assert np.asarray(here).sum() == 10 * np.arange(512).sum() + 7.5
+    assert len(here) == 1000 and here.ndim == 2 and here.nbytes == 1000 * 512 * 8
+
+
+def test_it_is_a_real_array(rack):
+    here = rackmem.array(rack.node(0), "m", (4, 4), "i4").mapped()
+    there = rackmem.array(rack.node(1), "m", (4, 4), "i4").mapped()
+    assert isinstance(here, np.ndarray) and here.flags.writeable
+    here += 1
+    there *= 3
+    assert (here == 3).all()
+    np.add.at(here, (1, 1), 5)
+    assert there[1, 1] == 8 and there.sum() == 15 * 3 + 8
+
+
+def test_an_array_is_found_by_its_name(rack):
+    rackmem.array(rack, "a", (3, 2), "f4")[1, 1] = 2
+    found = rackmem.array(rack.node(1), "a")
+    assert (found.shape, found.dtype, found[1, 1]) == ((3, 2), np.dtype("f4"), 2)
+    with pytest.raises(rackmem.NotFoundError):
+        rackmem.array(rack, "b")
+
+
+def test_another_shape_or_type_is_refused_and_named(rack):
+    rackmem.array(rack, "a", (3, 2), "f4")
+    for shape, dtype in [((2, 3), "f4"), ((3, 2), "i4"), ((30, 2), "f4"), (6, "f4")]:
+        with pytest.raises(rackmem.MismatchError, match=r"is \(3, 2\) of float32, not"):
+            rackmem.array(rack.node(1), "a", shape, dtype)
+    with pytest.raises(ValueError):
+        rackmem.array(rack, "a", (3, 3))
+    with pytest.raises(TypeError):
+        rackmem.array(rack, "o", 3, "O")
+
+
+def test_records_and_odd_shapes(rack):
+    kind = np.dtype([("id", "i8"), ("at", "f4", (3,))])
+    a = rackmem.array(rack, "records", 10, kind)
+    a[2] = (7, (1, 2, 3))
+    found = rackmem.array(rack.node(1), "records")
+    assert found.dtype == kind and found[2]["id"] == 7 and (found[2]["at"] == [1, 2, 3]).all()
+    one = rackmem.array(rack, "one", (), "i8")
+    one[...] = 5
+    assert rackmem.array(rack.node(2), "one", (), "i8")[()] == 5
+    assert rackmem.array(rack, "none", (0, 4)).size == 0
+
+
+def test_reads_and_writes_by_calls(rack):
+    a = rackmem.array(rack.node(0), "a", 10_000, "i8")
+    b = rackmem.array(rack.node(1), "a", 10_000, "i8")
+    a.write(5, range(9_000))
+    assert (b.read(5, 9_005) == np.arange(9_000)).all()
+    assert (b.mapped()[5:9_005] == np.arange(9_000)).all()
+    b[100] = -1
+    assert a.read(100, 101)[0] == -1
+    with pytest.raises(IndexError):
+        a.write(9_999, [1, 2])
+
+
+def test_more_than_the_cache_holds(rack):
+    a = rackmem.array(rack.node(0), "big", 2 << 20, "i8")
+    a[:] = np.arange(2 << 20)
+    b = rackmem.array(rack.node(1), "big", 2 << 20, "i8")
+    assert b.mapped().sum() == (2 << 20) * ((2 << 20) - 1) // 2
+    b[::1024] += 1
+    assert a[1024] == 1025 and a[1025] == 1025
