@@ -114,6 +114,11 @@ const NOTICED: &[(Defect, &str, &str)] = &[
     ),
     (Defect::CountAfterDamage, "abd-durable-damage", IN_QUORUM),
     (Defect::TrustSecondSync, "abd-durable-fails", IN_QUORUM),
+    (
+        Defect::MixFetches,
+        "abd-fill-lines",
+        "a line is of one write",
+    ),
     (Defect::KeepTheSecond, "abd-grow-back", IN_QUORUM),
     (Defect::KeepRemoved, "abd-remove", "one value a stamp"),
     (Defect::CarryOver, "abd-remove", "one stamp a write"),

@@ -106,6 +106,8 @@ defects! {
     ChooseForLastLife,
     /// A switch that has started again chooses in the config of its last life.
     ChooseInLastLife,
+    /// A member that fills puts all that it has not asked for since it asked anew in one place.
+    MixFetches,
     /// A durable member counts what it has filled before that is durable.
     FillBeforeDurable,
     /// Of a line's records in a journal, the last one counts, whatever its stamp.

@@ -226,7 +226,8 @@ impl Fill {
         let Some(lack) = self.lacking.get_mut(&header.tag) else {
             return false;
         };
-        let Some(at) = lack.at else {
+        let mixes = fx.defect() == Some(Defect::MixFetches);
+        let Some(at) = lack.at.or(mixes.then_some(0)) else {
             return false;
         };
         let late = stamp < lack.stamp || stamp < lack.gathered || lack.syncing;

@@ -31,6 +31,7 @@ const BASE: Scenario = Scenario {
     threads: &[],
     copies: 3,
     spares: 0,
+    written: 0,
     segments: 1,
     switch: false,
     at_once: false,
@@ -242,6 +243,19 @@ pub const SCENARIOS: &[Scenario] = &[
         changes: &[Change::Replace(3, member(4, 1)), Change::Filled(4)],
         sometimes: &[Filled, FilledOver, Recounted, ToldConfig],
         states: 103_376,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-fill-lines",
+        about: "a member that fills asks anew while two lines of two segments are on their way to it",
+        spares: 1,
+        written: 2,
+        segments: 2,
+        dead: &[2],
+        changes: &[Change::Replace(2, member(3, 1)), Change::Filled(3)],
+        budget: Budget { early: 1, ..CALM },
+        sometimes: &[Filled],
+        states: 11_371,
         ..BASE
     },
     Scenario {

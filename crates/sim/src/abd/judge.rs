@@ -152,6 +152,12 @@ impl Judge {
         Ok(())
     }
 
+    /// A line holds this from the beginning.
+    pub fn found(&mut self, line: Place, id: u8, stamp: Stamp) {
+        self.stamps.insert(id, (line, stamp));
+        self.completed.insert(line, stamp);
+    }
+
     /// A write is sent under a stamp.
     pub fn stamped(&mut self, line: Place, id: u8, stamp: Stamp) -> Result<(), Complaint> {
         let known = *self.stamps.entry(id).or_insert((line, stamp));

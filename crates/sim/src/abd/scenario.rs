@@ -60,6 +60,8 @@ pub struct Scenario {
     pub copies: u8,
     /// Nodes behind them, which may become members.
     pub spares: u8,
+    /// Lines that the first members have from the beginning.
+    pub written: u8,
     /// Packets that a line comes in: 1 or 2.
     pub segments: u8,
     /// Whether a switch counts.

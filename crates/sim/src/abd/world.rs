@@ -42,6 +42,11 @@ pub struct LineNode {
     pub disk: Disk,
 }
 
+/// What a line holds from the beginning, and under which stamp: no thread has written it.
+fn written(nth: u8) -> (u8, Stamp) {
+    (0xf0 | nth, Stamp(1 << 28 | u64::from(nth)))
+}
+
 /// Which write a segment of a line is of.
 pub fn write_of(segment: &[u8]) -> u8 {
     segment.first().copied().unwrap_or(0)
@@ -145,7 +150,14 @@ impl LineRack {
             }
             let life = keepers.contains(&node).then_some(1);
             if let Some(life) = life {
-                part.abd.keep(GROUP, life, self.replica());
+                let mut replica = self.replica();
+                let is_first = node < keepers.start + usize::from(scenario.copies);
+                for nth in (0..scenario.written).filter(|_| is_first) {
+                    let (id, stamp) = written(nth);
+                    replica.restore(line(nth), stamp);
+                    part.lines.set(line(nth), vec![id; LINE as usize].into());
+                }
+                part.abd.keep(GROUP, life, replica);
             }
             LineNode {
                 up: !scenario.dead.contains(&(node as NodeId)),
@@ -168,6 +180,11 @@ impl LineRack {
         config.through_switch = scenario.switch;
         config.chooser = scenario.at_once.into();
         let switch = scenario.switch.then(|| self.program(1));
+        let mut judge = Judge::new(self.records, scenario.homes);
+        for nth in 0..scenario.written {
+            let (id, stamp) = written(nth);
+            judge.found((config.first, line(nth)), id, stamp);
+        }
         let mut world = World {
             nodes: nodes.collect(),
             threads: vec![Thread::default(); scenario.threads.len()],
@@ -178,7 +195,7 @@ impl LineRack {
             configs: vec![config],
             changed: 0,
             left: scenario.budget,
-            judge: Judge::new(self.records, scenario.homes),
+            judge,
             seen: 0,
         };
         for node in 0..world.nodes.len() {
