@@ -261,6 +261,59 @@ fn what_a_dead_node_wrote_last_survives_if_it_is_to() {
     }
 }
 
+/// The node that serves it dies. Nobody uses the memory afterwards, and all copies have what was
+/// written, in the epoch that has begun; what was never written takes no memory, and what it costs
+/// ends.
+#[test]
+fn memory_that_nobody_uses_is_swept_after_a_death() {
+    const BLOCKS: usize = 200;
+    const WRITTEN: usize = 30;
+    for fabric in NETWORKS {
+        let cluster = Cluster::new("swept", fabric, 5, MORE);
+        let (mut racks, nodes) = cluster.nodes(5);
+        let spec = spec("swept", BLOCKS, Survives::Rest);
+        let region = nodes[4].create_region(&spec).unwrap();
+        for nth in 0..WRITTEN {
+            put(&region, nth * 6, 7 + nth as u64);
+            rest(&nodes[4], &region, nth * 6);
+        }
+        let status = |node: &Node| node.groups().into_iter().find(|it| it.name == "swept");
+        assert_eq!(status(&nodes[1]).unwrap().swept, None, "another serves it");
+        racks[0] = None;
+        let swept = || status(&nodes[1]).unwrap().swept;
+        eventually("all of it is swept", || {
+            swept().is_some_and(|sweep| (sweep.blocks, sweep.of) == (200, 200))
+        });
+        replaced(&nodes[1], "swept");
+        eventually("all of it is swept with the new copy", || {
+            swept().is_some_and(|sweep| sweep.blocks == sweep.of)
+        });
+        let repaired = swept().unwrap().repaired;
+        assert_eq!(repaired, WRITTEN as u64, "{fabric}");
+        for node in &nodes[1..] {
+            let group = status(node).unwrap();
+            let own = group.copies.iter().find(|copy| copy.node == node.id());
+            if let Some(copy) = own {
+                eventually("each copy has what was written", || {
+                    let lines = status(node).unwrap();
+                    let mut copies = lines.copies.iter().filter(|it| it.node == copy.node);
+                    copies.next().and_then(|copy| copy.lines) == Some(WRITTEN as u64)
+                });
+            }
+        }
+        let work = || {
+            let copies = nodes[1].metrics().copies;
+            copies.reads + copies.writes
+        };
+        let before = work();
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        assert_eq!(work(), before, "{fabric}: it goes on without an end");
+        for nth in 0..WRITTEN {
+            assert_eq!(get(&region, nth * 6), 7 + nth as u64, "{fabric}");
+        }
+    }
+}
+
 /// On every fabric, with and without a switch: what programs see of it.
 #[test]
 fn it_is_used_as_all_coherent_memory_is() {
