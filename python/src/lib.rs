@@ -1,5 +1,5 @@
-//! rackmem for Python: racks, regions, pages and locks. What is nicer in Python is in Python, in the
-//! package beside this.
+//! rackmem for Python: racks, regions, pages and locks. What is nicer in Python is in Python,
+//! in the package beside this.
 
 mod errors;
 mod lock;

@@ -55,8 +55,8 @@ impl Pages {
             .map_err(errors::region)
     }
 
-    /// Loads and stores that were interrupted, pages that were only shown again, taken away by other
-    /// nodes, and given up to make room.
+    /// Loads and stores that were interrupted, pages that were only shown again,
+    /// taken away by other nodes, and given up to make room.
     fn counts(&self) -> (u64, u64, u64, u64) {
         let counts = self.pages.counts();
         (counts.faults, counts.shown, counts.taken, counts.evicted)

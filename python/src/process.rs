@@ -1,5 +1,5 @@
-//! A child by `fork` has copies of handles whose threads, sockets and mappings are its parent's: every
-//! call there must say so, or both would go on with memory of their own.
+//! A child by `fork` has copies of handles whose threads, sockets and mappings are its parent's:
+//! every call there must say so, or both would go on with memory of their own.
 
 use crate::errors;
 use pyo3::prelude::*;

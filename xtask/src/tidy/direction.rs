@@ -116,6 +116,12 @@ const LAYERS: &[Layer] = &[
         outside: Some(&[]),
     },
     Layer {
+        folder: "python",
+        below: &[RACKMEM],
+        tests: &[],
+        outside: Some(&["pyo3"]),
+    },
+    Layer {
         folder: "xtask",
         below: &[HOSTS],
         tests: &[],

@@ -1,8 +1,8 @@
 //! Copies of blocks that a node has: in the sets of its cache, or as pages of a mapping.
 //!
-//! An entry's number says where it is; those of the sets come first. A block of a mapping that is in
-//! use comes as a page. One that came before stays in its set until it leaves, or until a fault
-//! sends it home.
+//! An entry's number says where it is; those of the sets come first.
+//! A block of a mapping that is in use comes as a page. One that came before stays in its set until
+//! it leaves, or until a fault sends it home.
 
 use super::cache::{Cache, Locked};
 use super::mapped::{Frames, LockedPage, Stop};
@@ -140,9 +140,9 @@ impl NodeCache {
         self.sets.find(tag).is_some() && self.page_of(tag, used).is_some()
     }
 
-    /// An entry for a block that this node has none of, or the one that has to make room first, with
-    /// its block, if it has one. `near`: a block whose events are kept where this one's are; `free`:
-    /// an entry that has no event.
+    /// An entry for a block that this node has none of, or the one that has to make room first,
+    /// with its block, if it has one. `near`: a block whose events are kept where this one's are;
+    /// `free`: an entry that has no event.
     pub fn room(
         &self,
         tag: Tag,

@@ -1,8 +1,8 @@
 //! The mapping: pages of a file in memory that nobody else has, mapped once.
 //!
 //! Who writes pages back reads them from the file and not from the mapping, so that nothing that a
-//! program does to its mapping makes it wait for itself. Coherent pages are mapped a second time for
-//! the same reason.
+//! program does to its mapping makes it wait for itself. Coherent pages are mapped a second time
+//! for the same reason.
 
 use crate::error::RegionError;
 use std::fs::File;

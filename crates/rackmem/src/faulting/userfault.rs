@@ -119,7 +119,8 @@ impl Faults {
         Faults::agree(whole, of_system_calls, 0)
     }
 
-    /// Each is a signal (`SIGBUS`) to its thread, and nobody reads this file. It takes no privilege.
+    /// Each is a signal (`SIGBUS`) to its thread, and nobody reads this file.
+    /// It takes no privilege.
     pub fn by_signal() -> Result<Faults, RegionError> {
         Faults::agree(by_system_call(USER_MODE_ONLY), false, FEATURE_SIGNAL)
     }

@@ -33,10 +33,11 @@ use std::sync::atomic::{AtomicU8, AtomicU64};
 /// [`CoherentPages::touch`] says it as an error.
 ///
 /// System calls fail with `EFAULT` on pages that are not there, and some look at memory later than
-/// they return (`O_DIRECT`, io_uring, `vmsplice`): give them memory of the process' own. Calls of this
-/// library must not be given these addresses either. A thread must not block `SIGBUS`. A child by
-/// `fork` does not have the mapping: it ends by `SIGSEGV` where it touches it. Memory of a removed
-/// region is not the region's any more, as everywhere.
+/// they return (`O_DIRECT`, io_uring, `vmsplice`): give them memory of the process' own.
+/// Calls of this library must not be given these addresses either.
+/// A thread must not block `SIGBUS`. A child by `fork` does not have the mapping: it ends by
+/// `SIGSEGV` where it touches it. Memory of a removed region is not the region's any more,
+/// as everywhere.
 ///
 /// Pages take as many bytes as the node's cache at most, beside that; which came first make room.
 /// Dropping the last handle sends them home.
@@ -75,6 +76,24 @@ pub struct CoherentPages {
 }
 
 /// What a mapping has done, with all its handles.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{FaultCounts, Rack, RegionError, RegionSpec};
+/// use std::sync::atomic::Ordering::SeqCst;
+///
+/// let rack = Rack::local(1)?;
+/// let region = rack.node(0).create_region(&RegionSpec::new("hot", 4096))?;
+/// let pages = match region.map() {
+///     Err(RegionError::NoPaging { .. }) => return Ok(()), // the system does not allow it
+///     pages => pages?,
+/// };
+/// (0..100).for_each(|_| drop(pages.words()[0].fetch_add(1, SeqCst)));
+/// let FaultCounts { faults, taken, .. } = pages.counts();
+/// assert_eq!((faults, taken), (1, 0)); // the first one was interrupted
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FaultCounts {
@@ -215,8 +234,9 @@ impl CoherentPages {
         }
     }
 
-    /// Brings the pages of these bytes, for loads or for stores too, so that instructions and system
-    /// calls that follow find them, unless another node takes them first.
+    /// Brings the pages of these bytes, for loads or for stores too,
+    /// so that instructions and system calls that follow find them,
+    /// unless another node takes them first.
     ///
     /// # Errors
     /// [`RegionError::OutOfBounds`]; those of [`Region::write`](crate::Region::write).

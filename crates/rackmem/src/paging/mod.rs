@@ -1,6 +1,7 @@
 //! Memory of the rack as memory of a process. Coherent memory is in `coherent.rs`; the rest is
-//! replicated memory, for one process at a time: the paper's memory controller (CNVMM §III-A). Loads and stores are plain instructions; a page that is absent comes from a majority of
-//! the copies, and a dirty one is written back to a majority before it makes room.
+//! replicated memory, for one process at a time: the paper's memory controller (CNVMM §III-A).
+//! Loads and stores are plain instructions; a page that is absent comes from a majority of the
+//! copies, and a dirty one is written back to a majority before it makes room.
 //!
 //! | what | where |
 //! |---|---|
