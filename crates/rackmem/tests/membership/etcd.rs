@@ -1,7 +1,7 @@
 //! A real etcd, and what is not one.
 
 use crate::server::Server;
-use crate::witness::{PATIENCE, Told, join};
+use crate::witness::{PATIENCE, Told, join, last_lease};
 use crate::{keepers, stores};
 use rackmem::membership::{Etcd, MembershipError, Role, Store};
 use std::io::{Read, Write};
@@ -55,14 +55,14 @@ fn etcd_may_be_killed_and_restarted() {
     members.iter().for_each(|(_, seen)| seen.wait_live(0b111));
     server.kill();
     for (keeper, seen) in &members {
-        seen.wait("lapsed", |told| told.last() == Some(&Told::Lease(false)));
+        seen.wait("lapsed", |told| last_lease(told) == Some(false));
         assert!(!keeper.serves());
     }
     let trouble = members[0].0.trouble().unwrap();
     assert!(trouble.contains(&server.endpoint()), "{trouble}");
     server.restart();
     for (keeper, seen) in &members {
-        seen.wait("renewed", |told| told.last() == Some(&Told::Lease(true)));
+        seen.wait("renewed", |told| last_lease(told) == Some(true));
         assert!(!seen.told().contains(&Told::Fenced));
         assert_eq!((keeper.view().live.0, keeper.view().epoch), (0b111, 1));
     }

@@ -1,6 +1,6 @@
 //! Keepers over a store, in one process.
 
-use crate::witness::{PATIENCE, Told, Witness, join, last_view};
+use crate::witness::{PATIENCE, Told, Witness, join, last_lease, last_view};
 use rackmem::membership::{
     Keeper, MembershipError, Memory, Role, Standing, Store, View, remove, watch,
 };
@@ -161,7 +161,7 @@ fn who_cannot_renew_its_lease_stops_until_it_can() {
     seen.wait_live(0b11);
     flaky.away.store(true, Relaxed);
     for witness in [&seen, &other] {
-        witness.wait("lapsed", |told| told.last() == Some(&Told::Lease(false)));
+        witness.wait("lapsed", |told| last_lease(told) == Some(false));
     }
     assert!(zero.trouble().unwrap().contains("http://nowhere"));
     flaky.away.store(false, Relaxed);

@@ -52,6 +52,14 @@ impl Witness {
     }
 }
 
+/// What was told of the lease last, whatever views have come since.
+pub fn last_lease(told: &[Told]) -> Option<bool> {
+    told.iter().rev().find_map(|event| match event {
+        Told::Lease(held) => Some(*held),
+        _ => None,
+    })
+}
+
 pub fn last_view(told: &[Told]) -> Option<View> {
     told.iter().rev().find_map(|event| match event {
         Told::View(view) => Some(*view),
