@@ -75,7 +75,15 @@ pub struct Folder {
     open: HashMap<String, File>,
     /// Whether what is made durable is on the medium, or in the page cache.
     syncs: bool,
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Folder {
+    /// A child that has just been forked has the lock's file, until it runs its own program: closing
+    /// this one would leave the folder locked for so long.
+    fn drop(&mut self) {
+        let _ = self.lock.unlock();
+    }
 }
 
 impl Folder {
@@ -137,7 +145,7 @@ impl Folder {
             path: path.to_owned(),
             open: HashMap::new(),
             syncs: true,
-            _lock: lock,
+            lock,
         })
     }
 
