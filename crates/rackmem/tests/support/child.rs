@@ -29,7 +29,11 @@ impl ChildTest {
     /// The next line that it tells.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
-        self.lines.read_line(&mut line).unwrap();
+        // A panic begins with an empty line, and says why in the third.
+        while self.lines.read_line(&mut line).unwrap() > 0 && line.trim().is_empty() {}
+        if line.contains("panicked at") {
+            self.lines.read_line(&mut line).unwrap();
+        }
         line.trim().to_owned()
     }
 
