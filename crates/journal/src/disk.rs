@@ -79,8 +79,8 @@ pub struct Folder {
 }
 
 impl Drop for Folder {
-    /// A child that has just been forked has the lock's file, until it runs its own program: closing
-    /// this one would leave the folder locked for so long.
+    /// A child that has just been forked has the lock's file, until it runs its own program:
+    /// closing this one would leave the folder locked for so long.
     fn drop(&mut self) {
         let _ = self.lock.unlock();
     }
