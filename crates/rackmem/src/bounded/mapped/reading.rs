@@ -71,6 +71,12 @@ impl Drop for ArenaSection<'_> {
 impl<'a> ArenaSection<'a> {
     #[inline]
     pub(super) fn enter(at: &'a Attached) -> Result<Self, ArenaError> {
+        Self::counted(at).or_else(|_| Self::enter_late(at))
+    }
+
+    /// A section that is counted, or by how many ticks it would be late.
+    #[inline]
+    fn counted(at: &'a Attached) -> Result<Self, u64> {
         let counted = at.open.enter(THREAD.with(|thread| *thread));
         match Self::begin(at) {
             Ok((section, modified)) => Ok(ArenaSection {
@@ -81,9 +87,9 @@ impl<'a> ArenaSection<'a> {
                 reads: Cell::new(0),
                 counted,
             }),
-            Err(_) => {
+            Err(ticks) => {
                 at.open.leave(counted);
-                Self::enter_late(at)
+                Err(ticks)
             }
         }
     }
@@ -104,21 +110,7 @@ impl<'a> ArenaSection<'a> {
     fn enter_late(at: &'a Attached) -> Result<Self, ArenaError> {
         at.counters.late.fetch_add(1, Relaxed);
         at.quiesce_if(|| Self::begin(at).is_err())?;
-        let counted = at.open.enter(THREAD.with(|thread| *thread));
-        match Self::begin(at) {
-            Ok((section, modified)) => Ok(ArenaSection {
-                at,
-                section,
-                modified,
-                lazily: Cell::new(false),
-                reads: Cell::new(0),
-                counted,
-            }),
-            Err(ticks) => {
-                at.open.leave(counted);
-                Err(at.late(ticks))
-            }
-        }
+        Self::counted(at).map_err(|ticks| at.late(ticks))
     }
 
     /// What a slot leads to; none if that is nothing.
