@@ -19,13 +19,25 @@ pub fn work(node: &Node, spec: &RegionSpec, client: u32, log: &mut ClientLog<'_>
 pub fn work_on(region: &Region, client: u32, log: &mut ClientLog<'_>, most: usize) {
     let lines = (0..LINES).map(|line| region.replicated::<[u64; WORDS]>(line).unwrap());
     let lines: Vec<Replicated<[u64; WORDS]>> = lines.collect();
+    let read = |at: usize| lines[at].read().ok();
+    let write = |at: usize, words| lines[at].write(words).is_ok();
+    record(LINES, (client, log, most), read, write);
+}
+
+/// Reads and writes of a thread to so many registers, recorded.
+pub fn record<const WORDS: usize>(
+    registers: usize,
+    (client, log, most): (u32, &mut ClientLog<'_>, usize),
+    read: impl Fn(usize) -> Option<[u64; WORDS]>,
+    write: impl Fn(usize, [u64; WORDS]) -> bool,
+) {
     let mut rng = fastrand::Rng::with_seed(client.into());
     for number in 1..=most as u64 {
-        let at = rng.usize(..LINES);
+        let at = rng.usize(..registers);
         let name = at.to_string();
         if rng.bool() {
             let ticket = log.begin(&name, Call::Get).expect("room");
-            let Ok(read) = lines[at].read() else {
+            let Some(read) = read(at) else {
                 log.fail(ticket);
                 continue;
             };
@@ -40,7 +52,7 @@ pub fn work_on(region: &Region, client: u32, log: &mut ClientLog<'_>, most: usiz
             let fresh = u64::from(client + 1) << 32 | number;
             let value = fresh.to_string();
             let ticket = log.begin(&name, Call::Set { value }).expect("room");
-            if lines[at].write([fresh; WORDS]).is_ok() {
+            if write(at, [fresh; WORDS]) {
                 log.ok(ticket, Reply::Nil);
             }
         }

@@ -1,14 +1,14 @@
 //! Objects with copies: they do not die with the node that serves them, and what is done to them is
 //! done once, whichever node dies meanwhile.
 
-use crate::history::{LINES, judge};
+use crate::history::{LINES, judge, record};
 use crate::homes::replaced;
 use crate::members::{Cluster, NETWORKS};
 use crate::{FABRICS, LONG, MODES, eventually, rack};
 use rackmem::diagnostics::Faults;
 use rackmem::object::{Object, ObjectRef};
 use rackmem::{AccessError, AllocError, Contract, Fabric, Node, Rack, RegionError, RegionSpec};
-use rackmem_sim::history::{Call, ClientLog, Recorder, Reply};
+use rackmem_sim::history::{ClientLog, Recorder};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -134,31 +134,9 @@ fn what_objects_with_copies_do_not_do_is_said() {
 
 /// A thread's reads and writes, recorded. What was not answered may have happened.
 fn work(objects: &[Object<[u64; WORDS]>], client: u32, log: &mut ClientLog<'_>, most: usize) {
-    let mut rng = fastrand::Rng::with_seed(client.into());
-    for number in 1..=most as u64 {
-        let at = rng.usize(..objects.len());
-        let name = at.to_string();
-        if rng.bool() {
-            let ticket = log.begin(&name, Call::Get).expect("room");
-            let Ok(read) = objects[at].read() else {
-                log.fail(ticket);
-                continue;
-            };
-            assert!(read.iter().all(|word| *word == read[0]), "torn: {read:?}");
-            let seen = match read[0] {
-                0 => Reply::Nil,
-                value => Reply::Text(value.to_string()),
-            };
-            log.ok(ticket, seen);
-        } else {
-            let fresh = u64::from(client + 1) << 32 | number;
-            let value = fresh.to_string();
-            let ticket = log.begin(&name, Call::Set { value }).expect("room");
-            if objects[at].write(&[fresh; WORDS]).is_ok() {
-                log.ok(ticket, Reply::Nil);
-            }
-        }
-    }
+    let read = |at: usize| objects[at].read().ok();
+    let write = |at: usize, words| objects[at].write(&words).is_ok();
+    record(objects.len(), (client, log, most), read, write);
 }
 
 fn attached<T: rackmem::Value>(node: &Node, all: &[ObjectRef]) -> Vec<Object<T>> {
