@@ -80,18 +80,24 @@ impl NodeCache {
         self.mapped[..count].iter().filter_map(OnceLock::get)
     }
 
-    /// The mapping of a range of blocks, made if there is none.
+    /// A mapping by its number.
+    #[inline]
+    pub fn frames(&self, mapping: usize) -> Option<&Frames> {
+        self.mapped.get(mapping)?.get()
+    }
+
+    /// The mapping of a range of blocks and its number, made if there is none.
     pub fn mapping(
         &self,
         (first, blocks): (Tag, usize),
         make: impl FnOnce() -> Result<Frames, RegionError>,
-    ) -> Result<&Frames, Unmapped> {
+    ) -> Result<(usize, &Frames), Unmapped> {
         let _turn = self.adding.lock().whole();
         let end = |(first, blocks): (Tag, usize)| first.0 + (blocks * self.block_bytes()) as u64;
-        for frames in self.mappings() {
+        for (nth, frames) in self.mappings().enumerate() {
             let (begins, ends) = (frames.range().0.0, end(frames.range()));
             if frames.range() == (first, blocks) {
-                return Ok(frames);
+                return Ok((nth, frames));
             }
             if begins < end((first, blocks)) && first.0 < ends {
                 return Err(Unmapped::Overlaps);
@@ -102,7 +108,7 @@ impl NodeCache {
         let frames = make().map_err(Unmapped::Refused)?;
         let frames = place.get_or_init(|| frames);
         self.mappings.store(nth + 1, Release);
-        Ok(frames)
+        Ok((nth, frames))
     }
 
     /// The page that a block is, or would be, in a mapping that is in use or has it still.
@@ -118,7 +124,7 @@ impl NodeCache {
     #[inline]
     fn page(&self, entry: usize) -> Option<(&Frames, usize)> {
         let number = entry.checked_sub(self.sets.capacity())?;
-        let frames = self.mapped.get(number >> PAGE_BITS)?.get()?;
+        let frames = self.frames(number >> PAGE_BITS)?;
         Some((frames, number & ((1 << PAGE_BITS) - 1)))
     }
 

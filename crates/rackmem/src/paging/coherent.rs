@@ -65,8 +65,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64};
 /// ```
 pub struct CoherentPages {
     node: Node,
-    /// The range of its mapping.
-    blocks: (Tag, usize),
+    /// Which of the node's mappings it is on.
+    mapping: usize,
     /// Where its first byte is in the mapping.
     skip: usize,
     len: usize,
@@ -165,15 +165,15 @@ impl CoherentPages {
                 cache.bytes(),
             ))
         });
-        match frames {
-            Ok(frames) => drop(frames.held(true)),
-            Err(Unmapped::Overlaps) => return Err(not("it shares a block with a mapped region")),
-            Err(Unmapped::Full) => return Err(RegionError::TooManyMappings { most: MAPPINGS }),
-            Err(Unmapped::Refused(why)) => return Err(why),
-        }
+        let (mapping, frames) = frames.map_err(|unmapped| match unmapped {
+            Unmapped::Overlaps => not("it shares a block with a mapped region"),
+            Unmapped::Full => RegionError::TooManyMappings { most: MAPPINGS },
+            Unmapped::Refused(why) => why,
+        })?;
+        frames.held(true);
         Ok(CoherentPages {
             node: node.clone(),
-            blocks,
+            mapping,
             skip,
             len,
             name: name.into(),
@@ -183,12 +183,8 @@ impl CoherentPages {
 
     fn frames(&self) -> &Frames {
         let cache = &self.node.inner.access.agents.cache;
-        let ours = |frames: &&Frames| frames.range() == self.blocks;
         // It is there as long as the node is.
-        cache
-            .mappings()
-            .find(ours)
-            .expect("the mapping of a handle")
+        cache.frames(self.mapping).expect("the mapping of a handle")
     }
 
     /// Its bytes.
@@ -251,7 +247,7 @@ impl CoherentPages {
         let block = self.node.block_size();
         let (from, to) = (self.skip + bytes.start, self.skip + bytes.end);
         for nth in from / block..to.div_ceil(block) {
-            let tag = Tag(self.blocks.0.0 + (nth * block) as u64);
+            let tag = self.frames().tag(nth);
             self.node.inner.access.page_in(tag, stores)?;
         }
         Ok(())
@@ -292,7 +288,7 @@ mod tests {
         let region = rack.node(0).create_region(&RegionSpec::new("page", 4096));
         let pages = region.unwrap().map().unwrap();
         pages.words()[0].store(1, SeqCst);
-        let tag = pages.blocks.0;
+        let tag = pages.frames().tag(0);
         (rack, pages, tag)
     }
 
