@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::commands::{
-    bench, check, demo, doctor, history, inspect, kv, members, node, sim, soak, switch,
+    bench, check, demo, doctor, graph, history, inspect, kv, members, node, sim, soak, switch,
 };
 use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
 use std::collections::BTreeMap;
@@ -63,6 +63,9 @@ pub enum Command {
     /// Serve a Redis-compatible store from every node of a rack
     #[command(after_help = kv::EXAMPLES)]
     Kv(kv::KvArgs),
+    /// Compute on a graph with all nodes of a rack: ranks, shortest paths, components
+    #[command(after_help = graph::EXAMPLES)]
+    Graph(graph::GraphArgs),
     /// Run the switch of a rack of processes
     #[command(after_help = switch::EXAMPLES)]
     Switch(switch::SwitchArgs),

@@ -24,6 +24,7 @@ const JOURNAL: &str = "rackmem-journal";
 const RACKMEM: &str = "rackmem";
 const BASELINES: &str = "rackmem-baselines";
 const KV: &str = "rackmem-kv";
+const GRAPH: &str = "rackmem-graph";
 const BENCH: &str = "rackmem-bench";
 const HOSTS: &str = "rackmem-hosts";
 const XDP: &str = "rackmem-xdp";
@@ -99,7 +100,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: "crates/cli",
-        below: &[WIRE, PROTO, SIM, FABRIC, RACKMEM, KV, BENCH, HOSTS],
+        below: &[WIRE, PROTO, SIM, FABRIC, RACKMEM, KV, GRAPH, BENCH, HOSTS],
         tests: &[],
         outside: None,
     },

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod check;
 pub mod demo;
 pub mod doctor;
+pub mod graph;
 pub mod history;
 pub mod inspect;
 pub mod kv;
@@ -29,6 +30,7 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> Result<Ended> {
     }
     match &cli.command {
         Command::Demo(args) => demo::run(args, cli.json),
+        Command::Graph(args) => graph::run(args, cli.json),
         Command::Kv(args) => kv::run(args, cli.json),
         Command::Switch(args) => switch::run(args, cli.json),
         Command::Node(args) => node::run(args, cli.json),

@@ -3,8 +3,8 @@
 use crate::process::{run, stderr, stdout};
 use std::process::Command;
 
-const COMMANDS: [&str; 9] = [
-    "demo", "kv", "switch", "node", "bench", "doctor", "members", "check", "soak",
+const COMMANDS: [&str; 10] = [
+    "demo", "kv", "graph", "switch", "node", "bench", "doctor", "members", "check", "soak",
 ];
 
 #[test]

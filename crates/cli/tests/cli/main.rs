@@ -11,6 +11,7 @@ mod doctor;
 mod durable;
 mod errors;
 mod fenced;
+mod graph;
 mod help;
 mod history;
 mod hostile;
