@@ -17,6 +17,13 @@ const GROUPS: &[(&str, &[(&str, &str)])] = &[
     ),
     ("slots", &[("slots", "crates/rackmem/src/ports/slots.rs")]),
     (
+        "sections",
+        &[(
+            "open_sections",
+            "crates/rackmem/src/bounded/mapped/open_sections.rs",
+        )],
+    ),
+    (
         "shm",
         &[
             ("bell", "crates/fabric/src/shm/bell.rs"),

@@ -201,4 +201,10 @@ plants! {
             loop {" => "        for at in 0..1 {
             loop {",
         "an epoch ends while a requester begins", "an event of the old epoch goes on";
+    open_sections, "a section that is counted too late is waited for by nobody":
+        "            if (self.current.load(SeqCst) & 1) as usize == of {" => "            if of < 2 {",
+        "memory is reused beside a section", "it is reused in a section";
+    open_sections, "those that were open before are not waited for":
+        "        (before & 1) as usize" => "        (before & 1 ^ 1) as usize",
+        "memory is reused beside a section", "it is reused in a section";
 }

@@ -100,6 +100,10 @@ macro_rules! atomic {
                 self.access("adds to", || self.inner.fetch_add(value, order))
             }
 
+            pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                self.access("takes from", || self.inner.fetch_sub(value, order))
+            }
+
             pub fn fetch_xor(&self, value: $value, order: Ordering) -> $value {
                 self.access("xors", || self.inner.fetch_xor(value, order))
             }

@@ -48,6 +48,11 @@ fn requesters_follow_into_an_epoch() {
 }
 
 #[test]
+fn memory_waits_for_open_sections() {
+    shipped("sections");
+}
+
+#[test]
 fn every_planted_defect_is_found_by_its_scenario() {
     let mut missed = Vec::new();
     for (plant, scenarios) in PLANTS.iter().zip(PLANTED) {

@@ -1,6 +1,7 @@
 //! The benches, one file each. Every one returns a [`Report`] whose case names are stable:
 //! `docs/benchmarks.md` lists them.
 
+pub mod bounded;
 pub mod bulk;
 mod child;
 pub mod copies;
@@ -84,6 +85,7 @@ from_families!(
     LockError,
     RegionError,
     LeaveError,
+    ArenaError,
 );
 
 impl From<locks::Error> for BenchError {

@@ -1,6 +1,8 @@
 //! `rackmem inspect`: who holds the locks of a rack of processes, and who waits for them;
 //! which regions it has, and who keeps copies of them.
 
+mod arena;
+
 use super::load;
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
@@ -24,6 +26,7 @@ Examples:
   rackmem inspect --rack rack.toml --regions      named regions and named locks
   rackmem inspect --rack rack.toml --groups       who keeps copies of regions, and how far members have filled
   rackmem inspect --rack rack.toml --objects      objects of each node, and which ways its reads of objects go
+  rackmem inspect --bounded /dev/shm/prices       an arena of bounded memory: which node its memory waits for
 
 Run it on a host of the rack; the fabric must be UDP. Nodes are queried one after the other and keep running. A
 deadlock shows as two locks, each held by the waiter of the other.";
@@ -32,8 +35,16 @@ deadlock shows as two locks, each held by the waiter of the other.";
 #[derive(Debug, Args)]
 pub struct InspectArgs {
     /// Read the rack's description from FILE
-    #[arg(long, value_name = "FILE", alias = "config")]
-    rack: PathBuf,
+    #[arg(
+        long,
+        value_name = "FILE",
+        alias = "config",
+        required_unless_present = "bounded"
+    )]
+    rack: Option<PathBuf>,
+    /// Show the arena of bounded memory in PATH instead: its nodes, and how late they are
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["rack", "all", "regions", "groups", "objects"])]
+    bounded: Option<PathBuf>,
     /// Show idle locks as well
     #[arg(long)]
     all: bool,
@@ -57,13 +68,14 @@ type Told = Vec<(usize, LockStatus)>;
 
 /// Shows, and ends.
 pub fn run(args: &InspectArgs, json: bool) -> Result<Ended> {
-    let config = load(&args.rack)?;
+    let config = args.rack.as_deref().map(load).transpose()?;
     loop {
-        match (args.regions, args.groups) {
-            (true, _) => show_regions(&config, args, json)?,
-            (_, true) => show_groups(&config, args, json)?,
-            _ if args.objects => show_objects(&config, args, json)?,
-            _ => show(&config, args, json)?,
+        match (&config, args.regions, args.groups) {
+            (None, ..) => arena::show(args, json)?,
+            (Some(config), true, _) => show_regions(config, args, json)?,
+            (Some(config), _, true) => show_groups(config, args, json)?,
+            (Some(config), ..) if args.objects => show_objects(config, args, json)?,
+            (Some(config), ..) => show(config, args, json)?,
         }
         let Some(seconds) = args.watch else {
             return Ok(Ended::Done);

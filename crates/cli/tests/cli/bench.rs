@@ -11,13 +11,24 @@ fn report(args: &[&str]) -> Value {
 
 #[test]
 fn benches_report_cases() {
-    let benches: [&[&str]; 7] = [
+    let benches: [&[&str]; 8] = [
         &[
             "objects",
             "--size",
             "64,2K",
             "--duration",
             "5",
+            "--runs",
+            "1",
+        ],
+        &[
+            "bounded",
+            "--sets",
+            "4K",
+            "--nodes",
+            "2",
+            "--duration",
+            "20",
             "--runs",
             "1",
         ],

@@ -10,6 +10,9 @@ fn every_check_is_complete() {
     let found: Value = serde_json::from_str(&stdout(&output)).expect("one object");
     let checks = found["checks"].as_array().expect("a list");
     assert!(checks.len() >= 10);
+    for name in ["cache operations", "memory of several machines"] {
+        assert!(checks.iter().any(|check| check["check"] == name), "{name}");
+    }
     for check in checks {
         for field in ["check", "state", "detail", "enable", "without"] {
             let text = check[field].as_str();

@@ -176,3 +176,57 @@ fn regions_are_shown_with_their_contracts() {
     let wanted = std::iter::once("buckets".to_owned()).chain(names);
     assert_eq!(shown, wanted.collect::<Vec<_>>());
 }
+
+/// A file of a test, in memory that processes map.
+struct ArenaFile(std::path::PathBuf);
+
+impl Drop for ArenaFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn an_arena_shows_its_nodes_and_which_one_memory_waits_for() {
+    use rackmem::bounded::{Arena, ArenaSpec};
+    let name = format!("rackmem-inspected-{}", std::process::id());
+    let file = ArenaFile(std::env::temp_dir().join(name));
+    let path = file.0.to_str().unwrap();
+    let missing = run(&["inspect", "--bounded", path]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(stderr(&missing).contains("open"), "{}", stderr(&missing));
+
+    let rack = Rack::local(3).unwrap();
+    let minute = Duration::from_secs(60);
+    let spec = ArenaSpec::new(&file.0, 1 << 20).bound(minute).emulated();
+    let here = Arena::create(&rack.node(0), &spec).unwrap();
+    let _there = Arena::open(&rack.node(2), &spec).unwrap();
+    let lock = rackmem::locked::Lock::create(&rack.node(0), ()).unwrap();
+    let mut writer = here.writer(&lock).unwrap();
+    for price in [250u64, 260] {
+        let new = writer.alloc(&price).unwrap();
+        if let Some(old) = writer.assign(here.slot(0).unwrap(), new).unwrap() {
+            writer.free(old).unwrap();
+        }
+    }
+    let output = run(&["inspect", "--json", "--bounded", path]);
+    let shown: Value = serde_json::from_str(&stdout(&output))
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+    assert_eq!(shown["nodes"], 3);
+    assert_eq!(shown["bound_ns"], json!(minute.as_nanos() as u64));
+    let domains = shown["domains"].as_array().unwrap();
+    let about = |nth: usize| {
+        let row: &Value = &domains[nth];
+        (
+            row["node"].clone(),
+            row["state"].clone(),
+            row["waiting"].clone(),
+        )
+    };
+    assert_eq!(domains.len(), 2);
+    assert_eq!(about(0), (json!(0), json!("running"), json!(1)));
+    assert_eq!(about(1), (json!(2), json!("running"), json!(0)));
+    let text = stdout(&run(&["inspect", "--bounded", path]));
+    assert!(text.contains("an arena of 1 MiB for 3 nodes"), "{text}");
+    assert!(text.contains("1 of "), "{text}");
+}

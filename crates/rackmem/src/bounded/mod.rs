@@ -13,6 +13,6 @@ mod writing;
 pub use domain::{Domain, Pinned};
 pub use mapped::{
     Arena, ArenaCounts, ArenaReport, ArenaSection, ArenaSlot, ArenaSpec, ArenaWriter, CacheOps,
-    DomainReport, DomainStatus, Fresh, LineOp, List, Map, Pointer, Tick, Tracking,
+    DomainReport, DomainStatus, FoundOp, Fresh, LineOp, List, Map, Pointer, Tick, Tracking,
 };
 pub use writing::DomainWriter;

@@ -220,7 +220,7 @@ impl ArenaError {
                 "use pointers that were read from slots of this arena, with the type that was stored"
             }
             ArenaError::RingFull { .. } => {
-                "look which node is late (`Arena::domains`), then try again"
+                "look which node is late (`rackmem inspect --bounded`), then try again"
             }
             ArenaError::ArenaFull { .. } => "free some, or make a larger arena",
             ArenaError::ObjectTooLarge { .. } => "use several objects with pointers to each",

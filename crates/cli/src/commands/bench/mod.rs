@@ -1,5 +1,6 @@
 //! `rackmem bench`: the front end of the benches in `rackmem-bench`.
 
+mod bounded;
 mod bulk;
 mod copies;
 mod dataplane;
@@ -45,6 +46,7 @@ Examples:
   rackmem bench micro --hosts 4 --switch user    the same on a rack of network namespaces (root)
   rackmem bench lock                             every kind of lock: local, remote, hand-off, contended
   rackmem bench objects                          reads of whole objects beside a copy and beside versions, CRC, locks
+  rackmem bench bounded                          clwb, clflushopt, clflush; reads that are old by a bounded time
   rackmem bench loss                             1% and 5% packet loss beside none
   rackmem bench micro --sim --figure 9           a model of the Concordia paper's cluster, beside the paper
   rackmem bench lock --sim --figure 9            a model of the Soul paper's rack, beside the paper
@@ -80,6 +82,8 @@ enum Bench {
     Lock(lock::LockArgs),
     /// Measure reads of whole objects, beside a plain copy and other ways to tell a torn one
     Objects(objects::ObjectsArgs),
+    /// Measure memory that is old by a bounded time, and the instructions that it takes (BI paper)
+    Bounded(bounded::BoundedArgs),
     /// Measure regions with copies: beside memory without, durable, when a replica dies; etcd
     Copies(copies::CopiesArgs),
     /// Measure under packet loss, duplication and reordering, and check every answer
@@ -131,6 +135,9 @@ pub fn run(args: &BenchArgs, json: bool, options: BTreeMap<String, String>) -> R
                 objects::run(args, report, tell)
             }),
         },
+        Bench::Bounded(args) => bench.plain("bounded", args.often.runs, &mut |_, report, tell| {
+            bounded::run(args, report, tell)
+        }),
         Bench::Copies(args) => bench.copies(args),
         Bench::Dataplane(args) => {
             bench.plain("dataplane", args.often.runs, &mut |_, report, tell| {

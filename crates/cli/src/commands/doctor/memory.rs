@@ -3,6 +3,7 @@
 use super::procfs;
 use super::{Check, Finding, State};
 use crate::size;
+use rackmem::bounded::{CacheOps, LineOp};
 
 pub const CHECKS: &[Check] = &[
     Check {
@@ -34,6 +35,18 @@ pub const CHECKS: &[Check] = &[
         probe: userfaultfd,
         enable: "as root: sysctl -w vm.unprivileged_userfaultfd=1, or a readable /dev/userfaultfd",
         without: "nothing yet: mapped memory is not in this release",
+    },
+    Check {
+        name: "cache operations",
+        probe: cache_operations,
+        enable: "run on x86-64; in a virtual machine, let it have the host's clwb and clflushopt",
+        without: "no arenas of bounded memory: items at their home (`bounded::Domain`) need none",
+    },
+    Check {
+        name: "memory of several machines",
+        probe: shared_machines,
+        enable: "attach CXL or GFAM memory as /dev/dax, or mount famfs on it",
+        without: "arenas of bounded memory stay within one host (/dev/shm), whose caches are coherent",
     },
 ];
 
@@ -74,6 +87,48 @@ fn chosen(text: &str) -> Option<&str> {
     text.split_once('[')?.1.split_once(']').map(|pair| pair.0)
 }
 
+fn cache_operations() -> Finding {
+    use LineOp::{Clflush, ClflushOpt, Clwb};
+    let there = [Clwb, ClflushOpt, Clflush].into_iter();
+    let names: Vec<&str> = there.filter(|op| op.is_there()).map(LineOp::name).collect();
+    match CacheOps::detect() {
+        Ok(ops) => {
+            let all = ops.write_back == Clwb && ops.drop == ClflushOpt;
+            Finding::found_if(all, State::Limited, names.join(", "))
+        }
+        Err(error) => Finding::new(State::Missing, error.what()),
+    }
+}
+
+/// Devices of memory that programs map, and file systems on memory that machines share.
+fn shared_machines() -> Finding {
+    let devices = std::fs::read_dir("/dev").into_iter().flatten().flatten();
+    let devices = devices.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut found: Vec<String> = devices.filter(|name| is_dax(name)).collect();
+    found.sort_unstable();
+    found = found.iter().map(|name| format!("/dev/{name}")).collect();
+    let mounts = procfs::text("/proc/mounts").unwrap_or_default();
+    found.extend(famfs(&mounts).map(|place| format!("famfs on {place}")));
+    match found.is_empty() {
+        true => Finding::new(State::Missing, "no /dev/dax, and no famfs is mounted"),
+        false => Finding::new(State::Found, found.join(", ")),
+    }
+}
+
+fn is_dax(name: &str) -> bool {
+    let number = name.strip_prefix("dax");
+    number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Where famfs is mounted.
+fn famfs(mounts: &str) -> impl Iterator<Item = &str> {
+    mounts.lines().filter_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let place = words.next()?;
+        (words.next()? == "famfs").then_some(place)
+    })
+}
+
 fn open_files() -> Finding {
     let text = procfs::text("/proc/self/limits").unwrap_or_default();
     match procfs::field(&text, "Max open files") {
@@ -102,6 +157,14 @@ fn userfaultfd() -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_of_several_machines_is_known_by_its_names() {
+        let names = ["dax0.0", "dax", "daxctl", "dax1.2"];
+        assert_eq!(names.map(is_dax), [true, false, false, true]);
+        let mounts = "proc /proc proc rw 0 0\n/dev/dax0.0 /shared famfs rw 0 0\nbad";
+        assert_eq!(famfs(mounts).collect::<Vec<_>>(), ["/shared"]);
+    }
 
     #[test]
     fn the_choice_is_the_word_in_brackets() {

@@ -35,7 +35,38 @@ impl LineOp {
 
     /// Whether this processor has it.
     pub fn is_there(self) -> bool {
-        there(self)
+        self.find().is_some()
+    }
+
+    /// The operation, if this processor has it. Asking takes long where a machine is virtual.
+    pub fn find(self) -> Option<FoundOp> {
+        there(self).then_some(FoundOp(self))
+    }
+}
+
+/// An operation that this processor has.
+///
+/// ```
+/// use rackmem::bounded::LineOp;
+/// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+///
+/// let words = [const { AtomicU64::new(7) }; 32];
+/// if let Some(clwb) = LineOp::Clwb.find() {
+///     clwb.run(&words); // four or five lines are in memory now
+/// }
+/// assert!(words.iter().all(|word| word.load(Relaxed) == 7));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FoundOp(LineOp);
+
+impl FoundOp {
+    /// Runs it on each line that has some of these words, and waits for that.
+    pub fn run(self, words: &[AtomicU64]) {
+        each_line(self.0, words);
+        match self.0 {
+            LineOp::Clwb => written(),
+            LineOp::ClflushOpt | LineOp::Clflush => dropped(),
+        }
     }
 }
 

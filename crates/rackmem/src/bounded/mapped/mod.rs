@@ -28,7 +28,7 @@ mod storing;
 mod survey;
 
 pub use arena::{Arena, ArenaCounts, DomainStatus};
-pub use instructions::{CacheOps, LineOp};
+pub use instructions::{CacheOps, FoundOp, LineOp};
 pub use list::List;
 pub use map::Map;
 pub use pointer::{ArenaSlot, Fresh, Pointer};

@@ -1,0 +1,137 @@
+//! Items that all nodes read and write now and then, under the bounded contract and coherent.
+
+use super::super::{BenchError, Result};
+use super::Options;
+use crate::report::Report;
+use crate::timing;
+use rackmem::bounded::Domain;
+use rackmem::{Contract, Mode, Rack, RegionSpec, Shared};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Values that are shared.
+const ITEMS: usize = 840; // Any number of nodes has equal parts.
+/// Of so many operations one is a write.
+const WRITE: usize = 100;
+/// Operations between two looks at the clock.
+const BATCH: u64 = 64;
+
+/// Who writes an item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writers {
+    /// Every node.
+    All,
+    /// The node that is its home (BI §3.3, partitioned).
+    Owner,
+}
+
+/// One operation of a node: of that item, a write or a read.
+type Operate<'a> = Box<dyn Fn(usize, bool) -> bool + Sync + 'a>;
+
+/// Rates and packets of both, by a thread a node. What is refused because it is late counts as no
+/// operation.
+pub(super) fn run(options: &Options, nodes: usize, report: &mut Report) -> Result<()> {
+    let rack = Rack::builder(nodes).mode(Mode::HomeOnly).build()?;
+    let shared: Vec<Shared<u64>> = (0..ITEMS)
+        .map(|nth| rack.node(nth % nodes).alloc_isolated(0u64))
+        .collect::<rackmem::Result<_, _>>()?;
+    let mut here: Vec<Vec<Shared<u64>>> = Vec::new();
+    let mut domains: Vec<Vec<Domain<u64>>> = Vec::new();
+    let spec = |home: usize| {
+        let bytes = 64 * ITEMS.div_ceil(nodes);
+        let spec = RegionSpec::new(&format!("bench/items-{home}"), bytes);
+        spec.contract(Contract::Bounded).on(home as u16)
+    };
+    for home in 0..nodes {
+        rack.node(home).create_region(&spec(home))?;
+    }
+    for node in rack.nodes() {
+        let all = shared.iter().map(|one| node.attach(one.addr()));
+        here.push(all.collect::<rackmem::Result<_, _>>()?);
+        let all = (0..nodes).map(|home| {
+            let region = node.open_region(&spec(home))?;
+            Domain::of(&region, options.bound)
+        });
+        domains.push(all.collect::<rackmem::Result<_, _>>()?);
+    }
+    let coherent = here.iter().map(|shared| -> Operate<'_> {
+        Box::new(|nth, writes| match writes {
+            true => shared[nth].write(1).is_ok(),
+            false => shared[nth].read().is_ok(),
+        })
+    });
+    let bounded = domains.iter().map(|domains| -> Operate<'_> {
+        Box::new(move |nth, writes| {
+            let (domain, item) = (&domains[nth % nodes], nth / nodes);
+            match writes {
+                true => domain
+                    .writer()
+                    .is_ok_and(|mut writer| writer.set(item, &1).is_ok()),
+                false => domain.read(item).is_ok(),
+            }
+        })
+    });
+    let (coherent, bounded): (Vec<_>, Vec<_>) = (coherent.collect(), bounded.collect());
+    for (name, writers) in [
+        ("all-write", Writers::All),
+        ("owners-write", Writers::Owner),
+    ] {
+        let case = format!("read-99/nodes-{nodes}/{name}");
+        let coherent = measure(options, &rack, (&coherent, writers))?;
+        let bounded = measure(options, &rack, (&bounded, writers))?;
+        let beside = [
+            format!("{case}/coherent"),
+            format!("{case}/coherent/packets"),
+        ];
+        report.add(&beside[0], coherent.0, "ops/s")?;
+        report.add(&beside[1], coherent.1, "per op")?;
+        report.add_against(&format!("{case}/bounded"), bounded.0, "ops/s", &beside[0])?;
+        let packets = format!("{case}/bounded/packets");
+        report.add_against(&packets, bounded.1, "per op", &beside[1])?;
+    }
+    Ok(())
+}
+
+/// Operations a second, and packets that arrived anywhere for one.
+fn measure(
+    options: &Options,
+    rack: &Rack,
+    (nodes, writers): (&[Operate<'_>], Writers),
+) -> Result<(f64, f64)> {
+    let refused = AtomicU64::new(0);
+    let go = |duration, part: u64| {
+        timing::run(nodes.len(), duration, |node| {
+            let (operate, refused) = (&nodes[node], &refused);
+            let mut random = fastrand::Rng::with_seed(part << 8 | node as u64);
+            move || {
+                let mut done = 0;
+                for _ in 0..BATCH {
+                    let writes = random.usize(..WRITE) == 0;
+                    let mut nth = random.usize(..ITEMS);
+                    if writes && writers == Writers::Owner {
+                        // Its own one of the same row.
+                        nth = nth / nodes.len() * nodes.len() + node;
+                    }
+                    done += u64::from(operate(nth, writes));
+                }
+                refused.fetch_add(BATCH - done, Relaxed);
+                done
+            }
+        })
+    };
+    // Warm copies.
+    go(options.duration / 4, 0);
+    let packets = || -> u64 {
+        let metrics = rack.metrics();
+        metrics.nodes.iter().map(|node| node.received.total()).sum()
+    };
+    let before = packets();
+    let done = go(options.duration, 1);
+    let sent = packets() - before;
+    match done.operations() {
+        0 => {
+            let what = format!("all {refused:?} operations were refused");
+            Err(BenchError::Missing(what))
+        }
+        operations => Ok((done.per_second(), sent as f64 / operations as f64)),
+    }
+}
