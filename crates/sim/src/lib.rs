@@ -25,6 +25,7 @@ mod print;
 pub mod sabre;
 pub mod serial;
 pub mod site;
+pub mod staleness;
 pub mod trial;
 pub mod world;
 

@@ -5,20 +5,23 @@ use crate::failure::{Failure, Result};
 use crate::out;
 use crate::size::count;
 use clap::{Args, Subcommand};
+use rackmem::Time;
 use rackmem_sim::history::{self, Operation, Outcome, ReadError, ReadErrorKind, Reader};
 use rackmem_sim::linear::{ByKey, Counterexample, Limits, Verdict};
 use rackmem_sim::serial::{self, Deed, Disorder};
+use rackmem_sim::staleness::{self, AgePromise, NoVerdict};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub const EXAMPLES: &str = "\
 Examples:
   rackmem bench micro --fabric udp --history micro.jsonl      measure, and record every answer
   rackmem history check micro.jsonl                           check the record
   rackmem --json history check micro.jsonl                    one object
+  rackmem history check --bounded 10ms items.jsonl            a record of bounded memory: how old is what was read
   rackmem history export micro.jsonl --to micro-jepsen.jsonl  the same for checkers outside
 
 A history is text, one operation a line:
@@ -51,6 +54,9 @@ struct CheckArgs {
     /// Check that transactions are strictly serializable: a line has what one read and wrote
     #[arg(long, conflicts_with = "limit")]
     transactions: bool,
+    /// Check bounded memory: each value read was current TIME before, or later; no reads go back
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["limit", "transactions"])]
+    bounded: Option<Time>,
 }
 
 #[derive(Debug, Args)]
@@ -67,6 +73,11 @@ struct ExportArgs {
 pub fn run(args: &HistoryArgs, json: bool) -> Result<Ended> {
     match &args.action {
         Action::Check(args) if args.transactions => transactions(&args.file, json),
+        Action::Check(CheckArgs {
+            file,
+            bounded: Some(Time(bound)),
+            ..
+        }) => ages(file, *bound, json),
         Action::Check(args) => check(args, json),
         Action::Export(args) => export(args, json),
     }
@@ -204,6 +215,65 @@ fn transactions(path: &Path, json: bool) -> Result<Ended> {
     }
 }
 
+fn ages(path: &Path, bound: Duration, json: bool) -> Result<Ended> {
+    let start = Instant::now();
+    let file = File::open(path).map_err(|error| unreadable(path, &error.to_string()))?;
+    let mut reader = Reader::new(BufReader::new(file));
+    let history: std::result::Result<Vec<Operation>, ReadError> = reader.by_ref().collect();
+    let history = history.map_err(|error| match error.kind {
+        ReadErrorKind::Empty => nothing_to_judge(path, "the file has no operation in it"),
+        _ => unreadable(path, &error.to_string()),
+    })?;
+    let promise = AgePromise {
+        bound: u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX),
+        // Of a recorder that may be held back nothing is known of how long sections were.
+        section: None,
+        onward: true,
+    };
+    let judged = staleness::check(&history, promise);
+    let (verdict, detail) = match &judged {
+        Ok(ages) if ages.reads == 0 => {
+            return Err(nothing_to_judge(path, "it has no answered read"));
+        }
+        Ok(ages) => (
+            "bounded",
+            json!({"keys": ages.keys, "reads": ages.reads, "writes": ages.writes, "old": ages.old, "oldest_ns": ages.oldest}),
+        ),
+        Err(NoVerdict::Broken(found)) => {
+            let others = &found.others;
+            ("violation", json!({"read": found.read, "others": others}))
+        }
+        Err(other) => return Err(unreadable(path, &other.to_string())),
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    match (&judged, json) {
+        (_, true) => out::line(json!({
+            "verdict": verdict,
+            "seconds": seconds,
+            "cut_off_line": reader.cut_off(),
+            "detail": detail,
+        })),
+        (Ok(ages), _) => out::line(format!(
+            "bounded: {} reads of {} keys, {} of them of what had been superseded, by {:.3} ms at most; {seconds:.1} s",
+            count(ages.reads as u64),
+            count(ages.keys as u64),
+            count(ages.old as u64),
+            ages.oldest as f64 / 1e6,
+        )),
+        (Err(why), _) => out::line(why),
+    }
+    match judged {
+        Ok(_) => Ok(Ended::Done),
+        Err(_) => Err(Failure::new(
+            format!(
+                "{}: a read is older than {bound:?}, or goes back",
+                path.display()
+            ),
+            "the operations shown contradict the bound: look for a reader that was not told of a write",
+        )),
+    }
+}
+
 /// Reads a history, never more than a line at a time.
 fn gather(source: impl BufRead) -> std::result::Result<(ByKey, Counts), ReadError> {
     let (mut keys, mut counts) = (ByKey::default(), Counts::default());
@@ -317,6 +387,31 @@ mod tests {
         let verdict = keys.check(Limits::default(), |_| ());
         assert!(verdict.is_linearizable(), "{verdict}");
         assert_eq!(as_json(&counts, &verdict, 0.0)["detail"]["keys"], 1);
+    }
+
+    #[test]
+    fn ages_are_judged_beside_a_bound() {
+        let folder = std::env::temp_dir();
+        let path = folder.join(format!("rackmem-ages-{}.jsonl", std::process::id()));
+        let set = |value: u32, at: u32| {
+            format!(
+                r#"{{"client":0,"op":"set","key":"a","value":{value},"invoke":{at},"return":{},"outcome":"ok"}}"#,
+                at + 10
+            )
+        };
+        let get = r#"{"client":1,"op":"get","key":"a","result":1,"invoke":1130,"return":1140,"outcome":"ok"}"#;
+        std::fs::write(&path, format!("{}\n{}\n{get}\n", set(1, 0), set(2, 20))).unwrap();
+        assert!(ages(&path, Duration::from_nanos(1100), true).is_ok());
+        let failure = ages(&path, Duration::from_nanos(1099), false);
+        let failure = failure.unwrap_err().to_string();
+        assert!(failure.contains("older than 1.099"), "{failure}");
+        std::fs::write(&path, set(1, 0)).unwrap();
+        let failure = ages(&path, Duration::from_nanos(1), true).unwrap_err();
+        assert!(failure.to_string().contains("nothing to judge"));
+        std::fs::write(&path, r#"{"client":0,"op":"del","key":"a","result":true,"invoke":3,"return":4,"outcome":"ok"}"#).unwrap();
+        let failure = ages(&path, Duration::from_nanos(1), true).unwrap_err();
+        assert!(failure.to_string().contains("get, set and clear only"));
+        let _ = std::fs::remove_file(&path);
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn spec(file: &ArenaFile, bound: Duration) -> ArenaSpec {
 }
 
 /// An arena at each node of a rack, and its writers' lock.
-fn arenas(rack: &Rack, spec: &ArenaSpec) -> (Vec<Arena>, Lock) {
+pub fn arenas(rack: &Rack, spec: &ArenaSpec) -> (Vec<Arena>, Lock) {
     let first = Arena::create(&rack.node(0), spec).unwrap();
     let others = rack.nodes()[1..].iter();
     let others = others.map(|node| Arena::open(node, spec).unwrap());
@@ -48,7 +48,7 @@ fn arenas(rack: &Rack, spec: &ArenaSpec) -> (Vec<Arena>, Lock) {
 }
 
 /// Puts a new object in place and frees the one before.
-fn replace<T: rackmem::Value>(
+pub fn replace<T: rackmem::Value>(
     arena: &Arena,
     lock: &Lock,
     slot: ArenaSlot<T>,
@@ -262,6 +262,52 @@ fn a_section_that_lasts_too_long_holds_nothing_up() {
     }
     assert!(matches!(section.finish(), Err(ArenaError::Late { .. })));
     assert!(all[1].counts().late > 0);
+}
+
+/// A section that has a pointer and has not read through it yet, while the object is freed. It may
+/// read on for longer than caches take to drop what was freed, so its memory waits for the section.
+#[test]
+fn memory_that_an_open_section_may_still_read_is_not_reused() {
+    let (rack, file) = (Rack::local(2).unwrap(), ArenaFile::new("open"));
+    let (all, lock) = arenas(&rack, &spec(&file, Duration::from_secs(2)));
+    let slot: ArenaSlot<[u64; 40]> = all[0].slot(0).unwrap();
+    replace(&all[0], &lock, slot, &[1; 40]).unwrap();
+    let end = Instant::now() + LONG;
+    let (section, pointer) = loop {
+        assert!(Instant::now() < end, "it is never seen");
+        all[1].quiesce().unwrap();
+        if let Ok(section) = all[1].enter()
+            && let Ok(Some(pointer)) = section.load(slot)
+        {
+            break (section, pointer);
+        }
+    };
+    replace(&all[0], &lock, slot, &[2; 40]).unwrap();
+    // The last memory that was freed is the first that is given out.
+    let mut next = 3;
+    let mut put = |all: &[Arena]| {
+        let slot = all[0].slot(1 + next % 8).unwrap();
+        let mut writer = all[0].writer(&lock).unwrap();
+        let new = writer.alloc(&[next; 40]).unwrap();
+        writer.assign(slot, new).unwrap();
+        next += 1;
+    };
+    // One of sixteen reads looks at the clock.
+    let holds = || (0..16).all(|_| section.read(pointer).is_ok());
+    while holds() {
+        assert!(Instant::now() < end, "the section never ends");
+        if all[0].counts().reused > 0 {
+            put(&all);
+        }
+        let value = section.read(pointer);
+        assert!(!holds() || value == Ok([1; 40]), "{value:?} in its section");
+    }
+    drop(section);
+    while all[0].counts().waiting > 0 {
+        assert!(Instant::now() < end, "{:?}", all[0].domains());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(all[0].counts().reused, 1);
 }
 
 #[test]

@@ -27,6 +27,7 @@
 
 pub mod cached;
 mod catalogue;
+pub mod crowd;
 mod judge;
 mod scenario;
 mod system;
