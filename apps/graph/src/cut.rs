@@ -91,6 +91,16 @@ impl Cut {
         self.at[vertex as usize] >> node & 1 == 1
     }
 
+    /// Whether another node than its master has a vertex.
+    pub fn is_replicated(&self, vertex: u32) -> bool {
+        self.nodes_of(vertex).count_ones() > 1
+    }
+
+    /// The nodes that have a vertex, as bits.
+    pub(crate) fn nodes_of(&self, vertex: u32) -> u32 {
+        self.at[vertex as usize]
+    }
+
     /// Whether a node has edges that lead to a vertex.
     pub fn sums_at(&self, vertex: u32, node: usize) -> bool {
         self.summed_at[vertex as usize] >> node & 1 == 1

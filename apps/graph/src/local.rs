@@ -61,8 +61,15 @@ impl<'a, P: Program> Local<'a, P> {
         leaks.fold(0.0, |sum, leak| sum + leak)
     }
 
-    /// The data of masters, as a column.
+    /// The data of masters that have replicas, as a column.
     pub fn data(&self, words: &mut Vec<u64>) {
+        words.clear();
+        let shared = self.part.shared.iter();
+        words.extend(shared.map(|vertex| self.values[*vertex as usize].to_word()));
+    }
+
+    /// The data of all masters.
+    pub fn results(&self, words: &mut Vec<u64>) {
         words.clear();
         let masters = &self.values[..self.part.masters];
         words.extend(masters.iter().map(|value| value.to_word()));

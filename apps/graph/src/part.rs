@@ -21,7 +21,8 @@ impl Plan<'_> {
 /// What a node has for others, as a row of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
-    /// The data of its masters, by vertex.
+    /// The data of its masters that have replicas. Those with replicas at the same nodes stand
+    /// together: memory that is shared in packs is read by few nodes then.
     Data,
     /// The sums of its replicas over the edges here, by master, then by vertex.
     Sums,
@@ -54,6 +55,8 @@ pub(crate) struct Part {
     pub into: Rows,
     /// The same by source.
     pub out: Rows,
+    /// The vertices of the column of data.
+    pub shared: Vec<u32>,
     /// The vertices of the column of sums.
     pub summed: Vec<u32>,
     /// What this node reads, by column and node.
@@ -62,6 +65,8 @@ pub(crate) struct Part {
     wanted: [Vec<Vec<u32>>; 2],
     /// Words of each node's columns.
     words: Vec<[usize; 2]>,
+    /// Masters of each node.
+    pub mastered: Vec<usize>,
     /// Words that a node wants of another one's column, by column, writer and reader.
     traffic: [Vec<Vec<usize>>; 2],
 }
@@ -140,10 +145,12 @@ impl Part {
                 .collect(),
             into,
             out,
+            shared: Vec::new(),
             summed: Vec::new(),
             wants: [vec![Wants::default(); nodes], vec![Wants::default(); nodes]],
             wanted: [vec![Vec::new(); nodes], vec![Vec::new(); nodes]],
             words: vec![[0; 2]; nodes],
+            mastered: vec![0; nodes],
             traffic: [vec![vec![0; nodes]; nodes], vec![vec![0; nodes]; nodes]],
             vertices,
         };
@@ -160,12 +167,20 @@ impl Part {
             by_master[cut.master(vertex)].push(vertex);
         }
         for node in 0..self.nodes {
-            for (place, vertex) in (0..).zip(&by_master[node]) {
+            let mut shared: Vec<u32> = by_master[node].clone();
+            shared.retain(|vertex| cut.is_replicated(*vertex));
+            shared.sort_by_key(|vertex| cut.nodes_of(*vertex));
+            for (place, vertex) in (0..).zip(&shared) {
+                let number = own[*vertex as usize];
+                if node == me {
+                    self.shared.push(number);
+                }
                 for reader in (0..self.nodes).filter(|it| cut.is_at(*vertex, *it)) {
-                    self.note(Column::Data, (node, reader), place, own[*vertex as usize]);
+                    self.note(Column::Data, (node, reader), place, number);
                 }
             }
-            self.words[node][Column::Data as usize] = by_master[node].len();
+            self.words[node][Column::Data as usize] = shared.len();
+            self.mastered[node] = by_master[node].len();
             let mut place = 0;
             for owner in (0..self.nodes).filter(|owner| *owner != node) {
                 for vertex in by_master[owner].iter().filter(|it| cut.sums_at(**it, node)) {
@@ -246,7 +261,7 @@ mod tests {
                     assert!(wants.places.is_sorted());
                     for (place, own) in wants.places.iter().zip(&wants.own) {
                         let there = match column {
-                            Column::Data => *place,
+                            Column::Data => has.shared[*place as usize],
                             Column::Sums => has.summed[*place as usize],
                         };
                         let vertex = reads.vertices[*own as usize];

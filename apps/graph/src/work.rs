@@ -259,11 +259,8 @@ impl<P: Program> Worker<'_, P> {
 
     /// The values of masters, behind those of the nodes before this one.
     fn publish(&mut self, results: &SharedSlice<u64>) -> Result<()> {
-        let before = 0..self.part.me;
-        let first = before
-            .map(|node| self.part.words_of(Column::Data, node))
-            .sum();
-        self.local.data(&mut self.words);
+        let first = self.part.mastered[..self.part.me].iter().sum();
+        self.local.results(&mut self.words);
         results.write_from(first, &self.words)?;
         self.barrier.wait()
     }

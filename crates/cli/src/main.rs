@@ -2,10 +2,12 @@
 
 mod args;
 mod commands;
+mod crew;
 mod ended;
 mod failure;
 mod fence;
 mod figures;
+mod halt;
 mod help;
 mod orphan;
 mod out;

@@ -1,7 +1,8 @@
 //! `rackmem graph`.
 
-use crate::process::{TempFile, run, stderr, stdout};
+use crate::process::{TempFile, run, skip, stderr, stdout};
 use serde_json::Value;
+use std::process::Command;
 
 fn object(args: &[&str]) -> Value {
     let output = run(&[&["graph", "--json"], args].concat());
@@ -108,5 +109,84 @@ fn a_bad_line_is_named_with_what_to_do() {
             text.contains(cause) && text.contains(" next: "),
             "{args:?}: {text}"
         );
+    }
+}
+
+#[test]
+fn processes_find_what_one_thread_finds() {
+    let cases = [
+        (vec!["pagerank", "--nodes", "3"], "udp", "switch"),
+        (vec!["components", "--nodes", "2"], "shm", "switch"),
+        (
+            vec!["sssp", "--from", "0", "--nodes", "2"],
+            "udp",
+            "home-only",
+        ),
+    ];
+    for (args, fabric, mode) in cases {
+        let more = ["--rmat", "7", "--processes", "--compare"];
+        let rack = ["--fabric", fabric, "--mode", mode, "--bound", "50ms"];
+        let told = object(&[&args[..], &more, &rack].concat());
+        let engines = told["engines"].as_array().expect("a list");
+        assert_eq!(engines.len(), 4, "{told}");
+        for engine in engines {
+            let agreement = &engine["agreement"];
+            let is_exact = engine["engine"] != "bi-periodic" || args[0] != "pagerank";
+            assert!(
+                agreement["same_bits"] == true || !is_exact,
+                "{args:?}: {engine}"
+            );
+            let difference = agreement["largest_difference"].as_f64();
+            assert!(difference < Some(1e-9), "{args:?}: {engine}");
+            assert!(engine["packets"].as_u64() > Some(0), "{args:?}: {engine}");
+        }
+    }
+}
+
+#[test]
+fn what_exists_in_one_process_only_is_refused() {
+    let args = ["graph", "components", "--rmat", "3", "--processes"];
+    let output = run(&[&args[..], &["--mode", "directory"]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("one process only"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn the_picture_has_a_line_an_engine() {
+    let file = TempFile::new("");
+    object(&[
+        "pagerank",
+        "--rmat",
+        "5",
+        "--compare",
+        "--picture",
+        file.path(),
+    ]);
+    let picture = file.text();
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
+    assert_eq!(picture.matches("<polyline").count(), 4);
+    assert!(picture.contains("bi-on-demand: "), "{picture}");
+}
+
+#[test]
+fn networkx_finds_the_same() {
+    let python = Command::new("python3")
+        .args(["-c", "import networkx"])
+        .output();
+    if !python.is_ok_and(|python| python.status.success()) {
+        skip("python3 has no networkx (pip install networkx)");
+        return;
+    }
+    for program in [&["pagerank"][..], &["sssp", "--from", "3"], &["components"]] {
+        let told = object(&[program, &["--rmat", "8", "--vs", "networkx"]].concat());
+        let outside = &told["outside"];
+        let difference = outside["largest_difference"].as_f64();
+        assert!(difference < Some(1e-8), "{program:?}: {outside}");
+        let name = outside["name"].as_str().expect("a name");
+        assert!(name.starts_with("networkx"), "{outside}");
     }
 }

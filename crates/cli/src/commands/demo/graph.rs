@@ -1,9 +1,9 @@
 //! The package graph in the store: written through node 0, read through all others.
 
-use super::halt::{Played, wrong};
 use super::meter::Meter;
 use super::scene::Scene;
 use super::summary::Story;
+use crate::halt::{Played, wrong};
 use crate::size::count;
 use crate::store::NodeStore;
 use indicatif::ProgressBar;

@@ -1,9 +1,9 @@
 //! A record of what clients on all nodes did to few keys at once, and the judgement on it.
 
-use super::halt::{Halt, Played, wrong};
 use super::meter::Meter;
 use super::scene::Scene;
 use super::summary::{Judged, Story};
+use crate::halt::{Halt, Played, wrong};
 use crate::size::count;
 use crate::store::NodeStore;
 use rackmem_sim::history::{Call, ClientLog, Operation, Recorder, Reply};

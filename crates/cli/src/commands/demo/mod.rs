@@ -1,27 +1,23 @@
 //! `rackmem demo`: a rack in this process at work on real input, and a rack of processes beside it.
 
-mod barrier;
 mod graph;
-mod halt;
 mod history;
 mod member;
 mod meter;
-mod pagerank;
 mod processes;
 mod ranking;
 mod remote;
 mod scene;
-mod shared_vec;
 mod stay;
 mod summary;
 mod workload;
 
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
+use crate::halt::Halt;
 use crate::rack_args::RackArgs;
 use crate::stop::Stop;
 use clap::Args;
-use halt::Halt;
 use processes::Processes;
 use rackmem_bench::packages;
 use scene::{Scene, Show};
@@ -32,7 +28,7 @@ use summary::Story;
 pub const EXAMPLES: &str = "\
 Input: the dependencies between this machine's Debian packages, or a built-in graph. Steps:
   1. store the graph through node 0, read it back through the other nodes and compare
-  2. compute PageRank in shared memory, a thread per node, and compare with a plain computation
+  2. compute PageRank in coherent memory, a thread per node, and compare with a plain computation
   3. run YCSB A, B and C (Zipf 0.99) on all nodes
   4. record concurrent operations on few keys and check that they are linearizable
   5. run YCSB A, B and C on a rack of processes over UDP, a process per node and one for the switch

@@ -1,13 +1,16 @@
 //! The most needed packages: PageRank by all nodes, compared with a plain one,
 //! and kept in the store.
 
-use super::halt::{Played, wrong};
 use super::meter::Meter;
-use super::pagerank::{self, Found};
 use super::scene::Scene;
 use super::summary::{Phase, Ranked, Ranking, Story};
+use crate::commands::graph::input;
+use crate::halt::{Halt, Played, wrong};
+use crate::stop::Stop;
 use rackmem_bench::packages::Graph;
 use rackmem_bench::pagerank::{Settings, pagerank as plain};
+use rackmem_graph::{Cut, CutBy, Engine, GraphError, Job, Limits, PageRank, Plan, Watch};
+use std::ops::Range;
 use std::time::Instant;
 
 /// How far a rank may be from the plain one: sums are made in another order.
@@ -15,22 +18,67 @@ const TOLERANCE: f64 = 1e-12;
 /// Packages shown.
 const TOP: usize = 10;
 
+/// Looks for Ctrl-C.
+struct Stoppable<'a>(&'a Stop);
+
+impl Watch for Stoppable<'_> {
+    fn stop(&self) -> bool {
+        self.0.requested()
+    }
+}
+
+fn halt(error: GraphError) -> Halt {
+    match error {
+        GraphError::Stopped => Halt::Stopped,
+        error => Halt::Failed(input::failure(error)),
+    }
+}
+
+/// The ranks by all nodes, in coherent memory, and how many steps they took.
+fn compute(
+    scene: &Scene<'_>,
+    graph: &Graph,
+    settings: Settings,
+) -> Result<(Vec<f64>, u32), GraphError> {
+    let graph = input::from_packages(graph)?;
+    let cut = Cut::new(&graph, scene.nodes(), CutBy::Greedy)?;
+    let program = PageRank {
+        damping: settings.damping,
+        tolerance: settings.tolerance,
+        ..PageRank::of(&graph)
+    };
+    let plan = Plan {
+        graph: &graph,
+        cut: &cut,
+    };
+    let job = Job {
+        limits: Limits {
+            steps: settings.max_rounds,
+        },
+        watch: &Stoppable(scene.stop),
+        ..Job::new("demo", plan, Engine::Coherent)
+    };
+    let found = rackmem_graph::run(scene.rack.nodes(), &program, &job)?;
+    Ok((found.values, found.worked.steps.len() as u32))
+}
+
+/// The packages of which a thread stores the ranks.
+fn share(packages: usize, thread: usize, threads: usize) -> Range<usize> {
+    packages * thread / threads..packages * (thread + 1) / threads
+}
+
 pub fn run(scene: &Scene<'_>, graph: &Graph, story: &mut Story) -> Played<()> {
     let settings = Settings::default();
     let bar = scene.show.bar("PageRank on all nodes", 1);
-    let mut found = Vec::new();
+    let mut found = (Vec::new(), 0);
     let mut phase = scene.measure("pagerank", || {
-        pagerank::publish(scene.rack.nodes(), graph)?;
-        found = scene.on_nodes(0..scene.nodes(), |node, store| {
-            pagerank::compute(store.memory(), node, settings, scene.stop)
-        })?;
+        found = compute(scene, graph, settings).map_err(halt)?;
         Ok(Vec::new())
     })?;
     bar.finish_and_clear();
-    let rounds = found.first().map_or(0, |share: &Found| share.rounds);
+    let (ranks, rounds) = found;
     // An operation here is one edge followed.
     phase.operations = u64::from(rounds) * graph.edges() as u64;
-    let ranks: Vec<f64> = found.into_iter().flat_map(|share| share.ranks).collect();
 
     let (error, plain_seconds) = compare(graph, settings, &ranks)?;
     scene.show.done(&format!(
@@ -82,7 +130,7 @@ fn keep(scene: &Scene<'_>, graph: &Graph, ranks: &[f64]) -> Played<Phase> {
     let phase = scene.measure("store ranks", || {
         scene.on_nodes(0..threads, |node, store| {
             let (mut meter, mut pace) = (Meter::default(), scene.pace(&bar));
-            for package in pagerank::share(ranks.len(), node, threads) {
+            for package in share(ranks.len(), node, threads) {
                 let key = rank_key(&graph.names()[package]);
                 let value = format!("{:.12}", ranks[package]);
                 meter.time(|| store.set(key.as_bytes(), value.as_bytes()))?;
@@ -117,4 +165,15 @@ fn top(scene: &Scene<'_>, graph: &Graph, ranks: &[f64]) -> Played<Vec<Ranked>> {
         Ok(Ranked { name, rank })
     };
     order.iter().take(TOP).map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_cover_everything_once() {
+        let all: Vec<usize> = (0..3).flat_map(|thread| share(10, thread, 3)).collect();
+        assert_eq!(all, (0..10).collect::<Vec<_>>());
+    }
 }

@@ -1,10 +1,10 @@
 //! What every part of the demo plays on: the rack, a store at every node, and whoever watches.
 
-use super::halt::{self, Halt, Played};
 use super::meter::Meter;
 use super::remote;
 use super::summary::Phase;
 use super::workload;
+use crate::halt::{self, Halt, Played};
 use crate::out;
 use crate::stop::Stop;
 use crate::store::{self, NodeStore};

@@ -1,10 +1,10 @@
 //! YCSB A, B and C on all nodes: one thread a node, each on the store as its node has it open.
 
-use super::halt::{Halt, Played, wrong};
 use super::meter::Meter;
 use super::processes::Processes;
 use super::scene::Scene;
 use super::summary::{Phase, Story};
+use crate::halt::{Halt, Played, wrong};
 use crate::store::NodeStore;
 use rackmem_bench::report::number;
 use rackmem_bench::ycsb::{Client, Done, KeyValue, Mix, Records};

@@ -1,19 +1,24 @@
 //! `rackmem graph`: PageRank, shortest paths and components on the nodes of a rack.
 
-mod input;
+pub mod input;
+mod outside;
+mod picture;
 mod play;
+mod processes;
 mod program;
 mod row;
 mod show;
 
 use crate::ended::Ended;
 use crate::failure::Result;
-use crate::rack_args::RackArgs;
+use crate::rack_args::{RackArgs, node};
 use crate::stop::Stop;
 use clap::{Args, Subcommand, ValueEnum};
 use input::InputArgs;
+use processes::Member;
 use rackmem::Time;
 use rackmem_graph::{Components, CutBy, Engine, Limits, PageRank, ShortestPaths};
+use std::path::PathBuf;
 
 pub const EXAMPLES: &str = "\
 The edges of a graph are divided among the nodes; a vertex with edges at several nodes has a master at one of
@@ -27,6 +32,8 @@ Examples:
   rackmem graph pagerank --rmat 16 --picture change.svg     how fast it converges
   rackmem graph sssp --from bash --engine messages          how far packages are from bash
   rackmem graph sssp --from 17 --edges roads.txt --fabric udp
+  rackmem graph pagerank --compare --processes --nodes 2    a process for each node
+  rackmem graph pagerank --compare --vs networkx            beside networkx
   rackmem graph components --rmat 14 --cut random           how many there are, and the largest
   rackmem --json graph components --edges roads.txt         one object for scripts";
 
@@ -133,28 +140,67 @@ struct CommonArgs {
     no_check: bool,
     /// Draw how the change of each step falls, as SVG, to FILE
     #[arg(long, value_name = "FILE")]
-    picture: Option<std::path::PathBuf>,
+    picture: Option<PathBuf>,
+    /// Compute with another program on the same graph, too
+    #[arg(long, value_enum)]
+    vs: Option<VsArg>,
+    /// Run each node in a process of its own, over UDP or --fabric shm
+    #[arg(long)]
+    processes: bool,
     #[command(flatten)]
     rack: RackArgs,
+    #[command(flatten)]
+    member: MemberArgs,
+}
+
+/// This process as a node of a rack that another one has started.
+#[derive(Debug, Args)]
+struct MemberArgs {
+    /// Run as one node of the rack of processes that this file describes
+    #[arg(long, hide = true, value_name = "FILE", requires_all = ["as_node", "as_engine"])]
+    member: Option<PathBuf>,
+    /// Run as this node
+    #[arg(long, hide = true, value_name = "N", requires = "member", value_parser = node)]
+    as_node: Option<usize>,
+    /// Compute with this engine
+    #[arg(long, hide = true, value_enum, requires = "member")]
+    as_engine: Option<EngineArg>,
+}
+
+/// What a rack is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum VsArg {
+    /// networkx, in a process of python3
+    Networkx,
 }
 
 impl CommonArgs {
-    fn engines(&self) -> Vec<Engine> {
-        let periodic = Engine::Periodic(self.bound.0);
-        let of = |engine| match engine {
+    fn engine(&self, engine: EngineArg) -> Engine {
+        match engine {
             EngineArg::Messages => Engine::Messages,
-            EngineArg::BiPeriodic => periodic,
+            EngineArg::BiPeriodic => Engine::Periodic(self.bound.0),
             EngineArg::BiOnDemand => Engine::OnDemand,
             EngineArg::Coherent => Engine::Coherent,
-        };
-        match self.compare {
-            true => EngineArg::value_variants()
-                .iter()
-                .copied()
-                .map(of)
-                .collect(),
-            false => vec![of(self.engine)],
         }
+    }
+
+    fn engines(&self) -> Vec<Engine> {
+        let own = [self.engine];
+        let engines: &[EngineArg] = match self.compare {
+            true => EngineArg::value_variants(),
+            false => &own,
+        };
+        engines.iter().map(|it| self.engine(*it)).collect()
+    }
+
+    /// The node that this process is, if another one has started it as one.
+    fn member(&self) -> Option<Member<'_>> {
+        let of = &self.member;
+        Some(Member {
+            file: of.member.as_deref()?,
+            node: of.as_node?,
+            engine: self.engine(of.as_engine?),
+        })
     }
 }
 

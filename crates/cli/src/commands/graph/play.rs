@@ -1,8 +1,9 @@
 //! The computation: by each engine that was asked for, and by one thread.
 
+use super::outside::Outside;
 use super::program::Told;
 use super::row::{Agreement, Row, StepRow};
-use super::{CommonArgs, input, show};
+use super::{CommonArgs, VsArg, input, picture, processes, show};
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::stop::Stop;
@@ -57,21 +58,66 @@ impl<'a> Task<'a> {
             graph: &self.graph,
             cut: &cut,
         };
-        let plain = self.plain(plan, program);
+        if let Some(member) = self.args.member() {
+            return processes::member(self, &member, (plan, program));
+        }
+        // Processes compare for themselves: their values are not here.
+        let here = !self.args.processes || self.args.vs.is_some();
+        let plain = here.then(|| self.plain(plan, program)).flatten();
         let mut rows = Vec::new();
         for engine in self.args.engines() {
-            match self.here(plan, program, engine, plain.as_ref()) {
-                Ok(row) => rows.push(row),
+            let row = match self.args.processes {
+                true => processes::run(self, engine),
+                false => self.here(plan, program, engine, plain.as_ref()).map(Some),
+            };
+            match row {
+                Ok(Some(row)) => rows.push(row),
+                Ok(None) => return Ok(Ended::Interrupted),
                 Err(_) if self.stop.requested() => return Ok(Ended::Interrupted),
                 Err(failure) => return Err(failure),
             }
         }
-        show::print::<P>(self, &cut, &rows);
+        let outside = self.outside(program, plain.as_ref())?;
+        show::print::<P>(self, &cut, (&rows, outside.as_ref()));
+        if let Some(file) = &self.args.picture {
+            let title = format!("{}: change of each step, {}", P::NAME, self.source);
+            std::fs::write(file, picture::svg(&title, &rows)).map_err(|error| {
+                let cause = format!("{}: {error}", file.display());
+                Failure::new(cause, "give --picture a file that can be written")
+            })?;
+        }
         Ok(Ended::Done)
     }
 
+    /// By another program; how far its values are from those of one thread.
+    fn outside<P: Told>(
+        &self,
+        program: &P,
+        plain: Option<&Plain<P>>,
+    ) -> Result<Option<(Outside, f64)>> {
+        let Some(VsArg::Networkx) = self.args.vs else {
+            return Ok(None);
+        };
+        let bar = spinner(self.json, "networkx");
+        let outside = Outside::run(&self.graph, program)?;
+        bar.finish_and_clear();
+        let apart = plain.map_or(f64::NAN, |plain| {
+            outside.apart(program, &plain.found.values)
+        });
+        Ok(Some((outside, apart)))
+    }
+
+    /// What the nodes are to do.
+    pub fn job<'b>(&self, plan: Plan<'b>, engine: Engine, watch: &'b dyn Watch) -> Job<'b> {
+        Job {
+            limits: self.limits(),
+            watch,
+            ..Job::new("graph", plan, engine)
+        }
+    }
+
     /// By one thread; what that took, too.
-    fn plain<P: Told>(&self, plan: Plan<'_>, program: &P) -> Option<Plain<P>> {
+    pub fn plain<P: Told>(&self, plan: Plan<'_>, program: &P) -> Option<Plain<P>> {
         if self.args.no_check {
             return None;
         }
@@ -97,22 +143,14 @@ impl<'a> Task<'a> {
         plain: Option<&Plain<P>>,
     ) -> Result<Row> {
         let rack = self.args.rack.build()?;
-        let watch = Watcher {
-            bar: spinner(self.json, engine.name()),
-            stop: self.stop,
-        };
-        let job = Job {
-            limits: self.limits(),
-            watch: &watch,
-            ..Job::new("graph", plan, engine)
-        };
+        let watch = Watcher::new(self, engine.name());
+        let job = self.job(plan, engine, &watch);
         let found = run(rack.nodes(), program, &job).map_err(input::failure)?;
-        watch.bar.finish_and_clear();
         self.row(program, engine, found, (packets(&rack), plain))
     }
 
     /// What is told of it.
-    fn row<P: Told>(
+    pub fn row<P: Told>(
         &self,
         program: &P,
         engine: Engine,
@@ -146,7 +184,7 @@ impl<'a> Task<'a> {
 }
 
 /// What one thread found.
-struct Plain<P: Told> {
+pub struct Plain<P: Told> {
     found: Found<P::Value>,
     seconds: f64,
 }
@@ -166,22 +204,43 @@ impl<P: Told> Plain<P> {
 }
 
 /// Packets that agents of this process, and the switch if it is here, have received.
-fn packets(rack: &Rack) -> u64 {
+pub fn packets(rack: &Rack) -> u64 {
     let metrics = rack.metrics();
     let switch = metrics.switch.as_ref();
     metrics.agent_packets().total() + switch.map_or(0, |it| it.received.total())
 }
 
 /// Shows the steps, and looks for Ctrl-C.
-struct Watcher<'a> {
+pub struct Watcher<'a> {
     bar: ProgressBar,
     stop: &'a Stop,
 }
 
+impl<'a> Watcher<'a> {
+    /// Of something that is called so.
+    pub fn new(task: &Task<'a>, what: &str) -> Self {
+        Watcher {
+            bar: spinner(task.json, what),
+            stop: task.stop,
+        }
+    }
+
+    /// A step has ended.
+    pub fn show(&self, step: u32, change: f64) {
+        self.bar
+            .set_prefix(format!("step {step}, change {change:.1e}"));
+    }
+}
+
+impl Drop for Watcher<'_> {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 impl Watch for Watcher<'_> {
     fn step(&self, step: &Step) {
-        let text = format!("step {}, change {:.1e}", step.number, step.change);
-        self.bar.set_prefix(text);
+        self.show(step.number, step.change);
     }
 
     fn stop(&self) -> bool {

@@ -23,6 +23,14 @@ pub trait Told: Program {
 
     /// How far apart two values are.
     fn apart(&self, one: Self::Value, other: Self::Value) -> f64;
+
+    /// A value as a number, if it is one.
+    fn number(&self, value: Self::Value) -> Option<f64>;
+
+    /// What networkx needs to know: damping, tolerance, and where paths begin.
+    fn for_networkx(&self) -> [String; 3] {
+        ["0", "0", "0"].map(String::from)
+    }
 }
 
 fn rows(graph: &Graph, of: impl Iterator<Item = (u32, f64)>) -> Vec<TopRow> {
@@ -54,6 +62,18 @@ impl Told for PageRank {
     fn apart(&self, one: f64, other: f64) -> f64 {
         (one - other).abs()
     }
+
+    fn number(&self, rank: f64) -> Option<f64> {
+        Some(rank)
+    }
+
+    fn for_networkx(&self) -> [String; 3] {
+        [
+            self.damping.to_string(),
+            self.tolerance.to_string(),
+            "0".into(),
+        ]
+    }
 }
 
 impl Told for ShortestPaths {
@@ -80,6 +100,14 @@ impl Told for ShortestPaths {
 
     fn apart(&self, one: u64, other: u64) -> f64 {
         one.abs_diff(other) as f64
+    }
+
+    fn number(&self, distance: u64) -> Option<f64> {
+        (distance != UNREACHED).then_some(distance as f64)
+    }
+
+    fn for_networkx(&self) -> [String; 3] {
+        ["0".into(), "0".into(), self.from.to_string()]
     }
 }
 
@@ -112,5 +140,9 @@ impl Told for Components {
 
     fn apart(&self, one: u64, other: u64) -> f64 {
         one.abs_diff(other) as f64
+    }
+
+    fn number(&self, smallest: u64) -> Option<f64> {
+        Some(smallest as f64)
     }
 }

@@ -1,5 +1,6 @@
 //! The results for a person, and for a script.
 
+use super::outside::Outside;
 use super::play::Task;
 use super::program::Told;
 use super::row::Row;
@@ -13,12 +14,20 @@ const LEFT: Align = Align::Left;
 const RIGHT: Align = Align::Right;
 
 /// Prints all of it.
-pub fn print<P: Told>(task: &Task<'_>, cut: &Cut, rows: &[Row]) {
+pub fn print<P: Told>(
+    task: &Task<'_>,
+    cut: &Cut,
+    (rows, outside): (&[Row], Option<&(Outside, f64)>),
+) {
     let Some(first) = rows.first() else {
         return;
     };
+    let processes = match task.args.processes {
+        true => ", a process for each",
+        false => "",
+    };
     if task.json {
-        out::line(object::<P>(task, cut, rows));
+        out::line(object::<P>(task, cut, (rows, outside)));
         return;
     }
     out::line(format!(
@@ -28,7 +37,7 @@ pub fn print<P: Told>(task: &Task<'_>, cut: &Cut, rows: &[Row]) {
         task.source,
     ));
     out::line(format!(
-        "{}; a vertex is at {:.2} nodes on average\n",
+        "{}{processes}; a vertex is at {:.2} nodes on average\n",
         task.args.rack.describe(),
         cut.replication()
     ));
@@ -37,14 +46,22 @@ pub fn print<P: Told>(task: &Task<'_>, cut: &Cut, rows: &[Row]) {
     }
     out::line(format!("{}.\n", first.summary));
     out::table(&engines::<P>(rows));
-    out::line(
-        "Packets: what agents and the switch have received, with making and removing the memory.",
-    );
+    let receivers = match task.args.processes {
+        true => "agents have received (not the switch, a process of its own)",
+        false => "agents and the switch have received",
+    };
+    out::line(format!(
+        "Packets: what {receivers}, with making the memory."
+    ));
     if let Some(agreement) = first.agreement {
-        let seconds = agreement.plain_seconds;
+        let seconds = time(agreement.plain_seconds);
+        out::line(format!("One thread without a rack takes {seconds}."));
+    }
+    if let Some((outside, apart)) = outside {
+        let (name, version) = (&outside.name, &outside.version);
+        let seconds = time(outside.seconds);
         out::line(format!(
-            "One thread without a rack takes {}.",
-            time(seconds)
+            "{name} {version} takes {seconds} without reading the graph; values are within {apart:.0e}."
         ));
     }
 }
@@ -111,7 +128,19 @@ fn time(seconds: f64) -> String {
     }
 }
 
-fn object<P: Told>(task: &Task<'_>, cut: &Cut, rows: &[Row]) -> serde_json::Value {
+fn object<P: Told>(
+    task: &Task<'_>,
+    cut: &Cut,
+    (rows, outside): (&[Row], Option<&(Outside, f64)>),
+) -> serde_json::Value {
+    let outside = outside.map(|(outside, apart)| {
+        json!({
+            "name": outside.name,
+            "version": outside.version,
+            "seconds": outside.seconds,
+            "largest_difference": apart,
+        })
+    });
     json!({
         "program": P::NAME,
         "graph": {
@@ -125,6 +154,8 @@ fn object<P: Told>(task: &Task<'_>, cut: &Cut, rows: &[Row]) -> serde_json::Valu
             "replication": cut.replication(),
             "edges": cut.edges_at(),
         },
+        "processes": task.args.processes,
         "engines": rows,
+        "outside": outside,
     })
 }

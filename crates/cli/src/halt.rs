@@ -1,8 +1,8 @@
-//! Why the demo does not go on.
+//! Why a command of several parts does not go on.
 
 use crate::failure::Failure;
 
-/// Why a part of the demo ended early.
+/// Why a part ended early.
 pub enum Halt {
     /// The user, or the failure of another thread, asked for it.
     Stopped,
@@ -51,10 +51,10 @@ impl From<rackmem_kv::Error> for Halt {
     }
 }
 
-/// The result of a part of the demo.
+/// The result of a part.
 pub type Played<T> = Result<T, Halt>;
 
-/// A result that is not what it should be: the worst that a demo can find.
+/// A result that is not what it should be: the worst that a command can find.
 pub fn wrong(what: impl Into<String>) -> Halt {
     Halt::Failed(Failure::new(
         what,

@@ -1,0 +1,196 @@
+//! A rack of processes that this one has started: a process for each node and one for the switch.
+//! Everything ends with the value.
+
+use crate::failure::{Failure, Result};
+use crate::halt::{Halt, Played};
+use crate::orphan;
+use crate::rack_args::RackArgs;
+use crate::stop::Stop;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Between two looks whether to stop.
+const STEP: Duration = Duration::from_millis(50);
+/// Racks that this process has started: a file has a name of its own.
+static STARTED: AtomicU32 = AtomicU32::new(0);
+
+/// How a rack of processes is started.
+pub struct Start<'a> {
+    /// Its size.
+    pub rack: &'a RackArgs,
+    /// More lines of its file.
+    pub lines: &'a str,
+    /// The arguments of a node's process.
+    pub member: &'a dyn Fn(&Path, usize) -> Vec<String>,
+    /// How long a process may take to answer.
+    pub patience: Duration,
+    /// What to do when one has ended.
+    pub next: &'static str,
+}
+
+/// The rack.
+pub struct Crew {
+    /// The switch first, if there is one.
+    children: Vec<Process>,
+    nodes: usize,
+    file: PathBuf,
+}
+
+impl Crew {
+    /// Starts all of them. The switch runs when this returns.
+    pub fn start(start: &Start<'_>, stop: &Stop) -> Played<Crew> {
+        let args = start.rack;
+        let (process, nth) = (std::process::id(), STARTED.fetch_add(1, Relaxed));
+        let file = std::env::temp_dir().join(format!("rackmem-crew-{process}-{nth}.toml"));
+        let addresses = rackmem_hosts::addresses(args.nodes + 1);
+        let quoted: Vec<String> = addresses.iter().map(|addr| format!("\"{addr}\"")).collect();
+        let mut text = format!(
+            "nodes = [{}]\ncache = {}\nmemory = {}\nblock_size = {}\n{}",
+            quoted[1..].join(", "),
+            args.cache,
+            args.memory,
+            args.block_size,
+            start.lines
+        );
+        let switch = args.has_switch();
+        if switch {
+            text.push_str(&format!("switch = {}\n", quoted[0]));
+        }
+        let mut crew = Crew {
+            children: Vec::new(),
+            nodes: args.nodes,
+            file,
+        };
+        std::fs::write(&crew.file, text).map_err(Failure::from)?;
+        let path = crew.file.clone();
+        if switch {
+            let of_file = ["switch", "--rack", &path.to_string_lossy()].map(String::from);
+            let mut switch = Process::start(&of_file, true, start)?;
+            switch.answer(stop)?;
+            crew.children.push(switch);
+        }
+        for node in 0..args.nodes {
+            let process = Process::start(&(start.member)(&path, node), false, start)?;
+            crew.children.push(process);
+        }
+        Ok(crew)
+    }
+
+    fn members(&mut self) -> &mut [Process] {
+        let first = self.children.len() - self.nodes;
+        &mut self.children[first..]
+    }
+
+    /// Tells all nodes, then waits for each one's answer.
+    pub fn all(&mut self, command: &str, stop: &Stop) -> Played<Vec<Value>> {
+        for member in self.members() {
+            member.tell(command)?;
+        }
+        self.answers(stop)
+    }
+
+    /// The next line of each node.
+    pub fn answers(&mut self, stop: &Stop) -> Played<Vec<Value>> {
+        let answer = |member: &mut Process| member.answer(stop);
+        self.members().iter_mut().map(answer).collect()
+    }
+
+    /// The next line of one node.
+    pub fn answer(&mut self, node: usize, stop: &Stop) -> Played<Value> {
+        self.members()[node].answer(stop)
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.children.clear();
+        // What cannot be removed is in the system's folder for such things.
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+/// A process of ours; killed when dropped.
+struct Process {
+    child: Child,
+    said: Receiver<Value>,
+    name: String,
+    patience: Duration,
+    next: &'static str,
+}
+
+impl Process {
+    /// It ends with its standard input, which it watches by itself or by that option.
+    fn start(args: &[String], watches: bool, start: &Start<'_>) -> Result<Process> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(args).arg("--json");
+        if watches {
+            command.arg(orphan::OPTION);
+        }
+        let (input, output) = (Stdio::piped(), Stdio::piped());
+        let mut child = command.stdin(input).stdout(output).spawn()?;
+        let (tell, said) = channel();
+        let out = child.stdout.take();
+        std::thread::spawn(move || {
+            let lines = out.into_iter().flat_map(|out| BufReader::new(out).lines());
+            for line in lines.map_while(std::result::Result::ok) {
+                let value = serde_json::from_str(&line).unwrap_or(Value::Null);
+                if tell.send(value).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Process {
+            child,
+            said,
+            name: format!("rackmem {}", args.join(" ")),
+            patience: start.patience,
+            next: start.next,
+        })
+    }
+
+    fn tell(&mut self, command: &str) -> Result<()> {
+        let input = self.child.stdin.as_mut();
+        let written = input.map(|input| writeln!(input, "{command}"));
+        match written {
+            Some(Ok(())) => Ok(()),
+            _ => Err(self.failure("has exited")),
+        }
+    }
+
+    /// Its next line.
+    fn answer(&mut self, stop: &Stop) -> Played<Value> {
+        let end = Instant::now() + self.patience;
+        loop {
+            if stop.requested() {
+                return Err(Halt::Stopped);
+            }
+            match self.said.recv_timeout(STEP) {
+                Ok(said) => return Ok(said),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < end => {}
+                Err(RecvTimeoutError::Timeout) => Err(self.failure("does not answer"))?,
+                // Ctrl-C reaches all processes of a terminal, in any order.
+                Err(RecvTimeoutError::Disconnected) => match stop.sleep(STEP) {
+                    true => Err(self.failure("has exited"))?,
+                    false => return Err(Halt::Stopped),
+                },
+            }
+        }
+    }
+
+    fn failure(&self, what: &str) -> Failure {
+        Failure::new(format!("`{}` {what}", self.name), self.next)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Gone already is as good as killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
