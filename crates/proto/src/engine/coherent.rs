@@ -20,6 +20,16 @@ use core::ops::RangeInclusive;
 #[derive(Clone, Copy, Debug)]
 pub enum FlowCc {}
 
+/// Its packets.
+pub(super) const KINDS: &[RangeInclusive<Kind>] = &[
+    Kind::ReadMiss..=Kind::StoreAck,
+    Kind::AcceptLoss..=Kind::AcceptLossAck,
+    Kind::Fetch..=Kind::FetchAck,
+    Kind::GatherAck..=Kind::GatherAck,
+    Kind::Alloc..=Kind::AllocAck,
+    Kind::Free..=Kind::FreeAck,
+];
+
 /// A role of a node in FlowCC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
@@ -52,14 +62,7 @@ pub fn role(me: NodeId, header: &Header) -> Role {
 impl<H: CoherentHost> Protocol<H> for FlowCc {
     const NAME: &'static str = "FlowCC";
     const NUMBER: u8 = Contract::Coherent as u8;
-    const KINDS: &'static [RangeInclusive<Kind>] = &[
-        Kind::ReadMiss..=Kind::StoreAck,
-        Kind::AcceptLoss..=Kind::AcceptLossAck,
-        Kind::Fetch..=Kind::FetchAck,
-        Kind::GatherAck..=Kind::GatherAck,
-        Kind::Alloc..=Kind::AllocAck,
-        Kind::Free..=Kind::FreeAck,
-    ];
+    const KINDS: &'static [RangeInclusive<Kind>] = KINDS;
     /// The requester's side of an access is its driver's, and not in the engine.
     type Command = Infallible;
     type Outcome = Infallible;

@@ -148,6 +148,12 @@ defects! {
     ForgetNext,
     /// A node does not ask again for what threads wait for when all homes serve in a new epoch.
     ForgetWaiting,
+    /// A keeper serves a block of a home that a group keeps before it has put that in place.
+    ServeUnplaced,
+    /// What was in place in an earlier epoch is taken for what a majority has.
+    StayInPlace,
+    /// A keeper says that a block is home before a majority has it.
+    SayHomeEarly,
 }
 
 /// What runs a node, whatever protocols it speaks: it brings threads, bytes and ports.

@@ -25,11 +25,13 @@ use crate::error::AccessError;
 use crate::host::agents::Agents;
 use crate::host::inner::NodeInner;
 use crate::host::kept_objects;
-use crate::host::names::{Came, Carried, Held, Send, WAITING, concerns_home};
+use crate::host::names::{Came, Carried, Held, Send, WAITING};
 use crate::host::replicated::apart;
 use rackmem_fabric::{Body, Net, Nobody, Port, Receiver, Whole, words};
 use rackmem_proto::abd::{Command, GROUPS, Layout, first_line};
-use rackmem_proto::engine::keeping;
+use rackmem_proto::engine::keeping::{
+    self, AtKeeper, InPlace, KeptBy, KeptStep, KeptTurn, Sweep, Way,
+};
 use rackmem_proto::membership::{KeptAs, Survives};
 use rackmem_proto::wire::{Dest, Header, HomeId, Kind, Own, RequesterId, Seq, Tag};
 use std::collections::VecDeque;
@@ -51,25 +53,6 @@ const SERVED: usize = 32;
 const SWEEP_PATIENCE: Duration = Duration::from_millis(200);
 /// After a group whose copies do not answer, and before the sweep looks for more to do.
 const SWEEP_REST: Duration = Duration::from_secs(2);
-
-/// Which blocks are in place, as a majority has them.
-struct InPlace {
-    epoch: u32,
-    /// A bit a block, by group.
-    blocks: [Vec<u64>; GROUPS],
-    sweeps: [Sweep; GROUPS],
-}
-
-/// How far the rack's keeper has been through the blocks of a home since the epoch began.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Sweep {
-    /// Blocks that it has been through.
-    pub through: u64,
-    /// Blocks that there are.
-    pub of: u64,
-    /// Of those that it has been through, written again by it: no thread has needed them before.
-    pub repaired: u64,
-}
 
 /// A node's part.
 pub(crate) struct Kept {
@@ -98,11 +81,7 @@ impl Kept {
             lossy,
             there: AtomicU32::new(0),
             writes: AtomicU32::new(0),
-            in_place: Mutex::new(InPlace {
-                epoch,
-                blocks: [const { Vec::new() }; GROUPS],
-                sweeps: [Sweep::default(); GROUPS],
-            }),
+            in_place: Mutex::new(InPlace::new(block, epoch)),
             waiting: Mutex::default(),
             changed: Condvar::new(),
             leaving: Mutex::default(),
@@ -149,44 +128,18 @@ impl Kept {
         self.in_place.lock().whole()
     }
 
-    fn nth(&self, tag: Tag) -> Option<(usize, usize)> {
-        let group = tag.home().group()?;
-        Some((group.into(), (tag.offset() / self.block) as usize))
-    }
-
     fn is_in_place(&self, tag: Tag, epoch: u32) -> bool {
-        let in_place = self.in_place();
-        let bit = self.nth(tag).and_then(|(group, nth)| {
-            let word = in_place.blocks[group].get(nth / 64)?;
-            Some(word >> (nth % 64) & 1 == 1)
-        });
-        in_place.epoch == epoch && bit == Some(true)
+        self.in_place().has(tag, epoch)
     }
 
     /// A block is as a majority has it.
     fn note(&self, tag: Tag, epoch: u32) {
-        let mut in_place = self.in_place();
-        if in_place.epoch != epoch {
-            return;
-        }
-        let Some((group, nth)) = self.nth(tag) else {
-            return;
-        };
-        if let Some(word) = in_place.blocks[group].get_mut(nth / 64) {
-            *word |= 1 << (nth % 64);
-        }
+        self.in_place().put(tag, epoch);
     }
 
     /// The rack is in this epoch: nothing is in place.
     pub fn enter(&self, epoch: u32) {
-        let mut in_place = self.in_place();
-        in_place.epoch = epoch;
-        for words in &mut in_place.blocks {
-            words.fill(0);
-        }
-        for sweep in &mut in_place.sweeps {
-            (sweep.through, sweep.repaired) = (0, 0);
-        }
+        self.in_place().enter(epoch, None);
         self.waiting.lock().whole().clear();
     }
 
@@ -204,15 +157,7 @@ impl Kept {
                 return;
             }
         };
-        {
-            let mut in_place = self.in_place();
-            in_place.sweeps[usize::from(group)].of = layout.bytes / self.block;
-            let words = (layout.bytes / self.block).div_ceil(64) as usize;
-            let blocks = &mut in_place.blocks[usize::from(group)];
-            if blocks.len() < words {
-                blocks.resize(words, 0);
-            }
-        }
+        self.in_place().lay_out(group, layout.bytes);
         agents.memory.lay_out(group, layout.bytes as usize);
         if let Some(shard) = agents.shards.kept() {
             let home = &agents.homes[shard];
@@ -234,28 +179,19 @@ impl Kept {
         body: Body<'_>,
         reply: &mut dyn Receiver,
     ) -> bool {
-        let tag = header.tag;
-        let object = header.kind.asks_object();
-        let concerns = object || keeping::rescues(header) || concerns_home(agents.node, header);
-        if tag.home().is_own() || !concerns {
+        if header.tag.home().is_own() {
             return false;
         }
-        let epoch = agents.standing.epoch();
-        if header.epoch != epoch {
-            return false;
-        }
-        if agents.standing.keeper() != Some(agents.node) {
-            return true;
-        }
-        if !self.has_heard_of(tag.home()) {
-            return true;
-        }
-        let at_once = match object {
+        let (epoch, keeper) = (agents.standing.epoch(), agents.standing.keeper());
+        let heard_of = |home| self.has_heard_of(home);
+        let in_place = |tag| match header.kind.asks_object() {
             true => agents.objects.answers_at_once(header),
-            false => !keeping::brings_bytes(header) && self.is_in_place(tag, epoch),
+            false => self.is_in_place(tag, epoch),
         };
-        if at_once {
-            return false;
+        match keeping::way(agents.node, header, (epoch, keeper), heard_of, in_place) {
+            Way::AtOnce => return false,
+            Way::Nobody => return true,
+            Way::ByTurn => {}
         }
         let (header, body) = (*header, Carried::of(body));
         if !self.lossy {
@@ -304,20 +240,10 @@ impl Kept {
 
     /// How far the sweep of a home is; none where this node is not the keeper.
     pub fn sweep_of(&self, agents: &Agents, group: u16) -> Option<Sweep> {
-        let in_place = self.in_place();
         let keeper = agents.standing.keeper() == Some(agents.node);
-        let now = in_place.epoch == agents.standing.epoch();
         let there = self.has(HomeId::of_group(group));
-        (keeper && now && there && self.lossy).then(|| in_place.sweeps[usize::from(group)])
-    }
-
-    /// The first block, by home, that the sweep has not been through.
-    fn to_sweep(&self, epoch: u32) -> Option<Tag> {
-        let in_place = self.in_place();
-        let mut sweeps = (0..).zip(&in_place.sweeps);
-        let (group, sweep) = sweeps.find(|(_, sweep)| sweep.through < sweep.of)?;
-        let block = HomeId::of_group(group).start().0 + sweep.through * self.block;
-        (in_place.epoch == epoch).then_some(Tag(block))
+        let sweep = self.in_place().sweep(group, agents.standing.epoch());
+        sweep.filter(|_| keeper && there && self.lossy)
     }
 
     /// Goes through a block that no packet has been about since the epoch began. What has never
@@ -329,7 +255,7 @@ impl Kept {
         if agents.standing.keeper() != Some(node.id) || !goes_on(node, epoch) {
             return false;
         }
-        let Some(tag) = self.to_sweep(epoch) else {
+        let Some(tag) = self.in_place().to_sweep(epoch) else {
             return false;
         };
         let frozen = {
@@ -356,12 +282,7 @@ impl Kept {
                 return false;
             }
         }
-        let mut in_place = self.in_place();
-        if let (true, Some((group, _))) = (in_place.epoch == epoch, self.nth(tag)) {
-            let sweep = &mut in_place.sweeps[group];
-            sweep.through += 1;
-            sweep.repaired += u64::from(repaired);
-        }
+        self.in_place().swept(tag, epoch, repaired);
         true
     }
 
@@ -370,29 +291,46 @@ impl Kept {
     fn turn(&self, node: &NodeInner, came: &Came, net: &dyn Net) -> Option<Vec<Send>> {
         let (agents, header) = (&node.access.agents, &came.header);
         let epoch = agents.standing.epoch();
-        if header.epoch != epoch || agents.standing.keeper() != Some(node.id) {
-            return None;
-        }
         if header.kind.asks_object() {
-            return kept_objects::turn(node, epoch, came, net);
+            let serves = header.epoch == epoch && agents.standing.keeper() == Some(node.id);
+            return serves.then(|| kept_objects::turn(node, epoch, came, net))?;
         }
-        if !keeping::rescues(header) {
+        let frozen = || {
             let home = agents.homes[agents.shards.of(header.tag)].lock().whole();
-            if home.agent.frozen() {
-                return None;
-            }
-            drop(home);
-            self.put_in_place(node, epoch, header.tag)?;
+            home.agent.frozen()
+        };
+        let at = AtKeeper {
+            epoch,
+            keeps: agents.standing.keeper() == Some(node.id),
+            frozen: !keeping::rescues(header) && frozen(),
+            // What belongs to no home is refused.
+            in_place: self.is_in_place(header.tag, epoch)
+                || agents.memory.block(header.tag).is_none(),
+        };
+        let (mut turn, mut step) = KeptTurn::begin(*header, at, None);
+        let mut sends = Vec::new();
+        loop {
+            step = match step {
+                KeptStep::Take(tag) => turn.taken(self.put_in_place(node, epoch, tag).is_some()),
+                KeptStep::Serve => {
+                    let held = Held::over(net);
+                    agents.serve(&held, header, came.body.body(), &mut Nobody);
+                    sends = held.into_sends();
+                    turn.served(sends.iter().map(|(_, header, _)| header), None)
+                }
+                KeptStep::Keep(tag) => {
+                    let kept = self.keep(node, epoch, tag);
+                    let goes_on = goes_on(node, epoch);
+                    let next = turn.kept(kept, goes_on);
+                    if next == step && kept != KeptBy::Majority {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    next
+                }
+                KeptStep::Leave => return Some(sends),
+                KeptStep::Drop => return None,
+            };
         }
-        let held = Held::over(net);
-        agents.serve(&held, header, came.body.body(), &mut Nobody);
-        let sends = held.into_sends();
-        for (_, header, _) in &sends {
-            if keeping::says_home(header) && !header.tag.home().is_own() {
-                self.keep(node, epoch, header)?;
-            }
-        }
-        Some(sends)
     }
 
     /// A block's line.
@@ -401,16 +339,11 @@ impl Kept {
         Some(Tag(first_line(group).0 + tag.offset()))
     }
 
-    /// Puts a block in place as a majority has it, if it is not there.
+    /// Puts a block in place as a majority has it.
     fn put_in_place(&self, node: &NodeInner, epoch: u32, tag: Tag) -> Option<()> {
-        let agents = &node.access.agents;
-        // What belongs to no home is refused.
-        if self.is_in_place(tag, epoch) || agents.memory.block(tag).is_none() {
-            return Some(());
-        }
         let (access, line) = (&node.access, Kept::line(tag)?);
         let value = access.operate_in(epoch, Command::Take(line), Vec::new());
-        self.put(tag, epoch, agents, &value.ok()?)
+        self.put(tag, epoch, &access.agents, &value.ok()?)
     }
 
     /// Puts what was read of a line in place, when a majority has it as of this epoch: what has
@@ -439,32 +372,26 @@ impl Kept {
         Some(())
     }
 
-    /// Sees to it that a majority has a block as it is, before this acknowledgement leaves.
-    fn keep(&self, node: &NodeInner, epoch: u32, ack: &Header) -> Option<()> {
-        let (tag, agents) = (ack.tag, &node.access.agents);
-        let Some(block) = agents.memory.block(tag) else {
-            return Some(());
+    /// Writes a block to its group as it is at home.
+    fn keep(&self, node: &NodeInner, epoch: u32, tag: Tag) -> KeptBy {
+        let agents = &node.access.agents;
+        let (Some(block), Some(line)) = (agents.memory.block(tag), Kept::line(tag)) else {
+            return KeptBy::Majority;
         };
         let mut value = vec![0; self.block as usize];
         {
             let _whole = agents.homes[agents.shards.of(tag)].lock().whole();
             words::read(&mut value, block);
         }
-        let line = Kept::line(tag)?;
-        loop {
-            let write = Command::Write(line);
-            match node.access.operate_in(epoch, write, value.clone()) {
-                Ok(_) => break,
-                // Nobody goes on before all that is to be rescued is home. Without a majority this
-                // node has it, and no more can be done.
-                Err(AccessError::NoQuorum { .. }) if keeping::leaves_alone(ack) => break,
-                // Without a majority nothing is acknowledged, for as long as that takes.
-                Err(_) if goes_on(node, epoch) => std::thread::sleep(Duration::from_millis(1)),
-                Err(_) => return None,
+        let written = node.access.operate_in(epoch, Command::Write(line), value);
+        match written {
+            Ok(_) => {
+                self.note(tag, epoch);
+                KeptBy::Majority
             }
+            Err(AccessError::NoQuorum { .. }) => KeptBy::NoQuorum,
+            Err(_) => KeptBy::Failed,
         }
-        self.note(tag, epoch);
-        Some(())
     }
 }
 

@@ -191,7 +191,7 @@ impl Names {
     pub fn takes(&self, agents: &Agents, header: &Header, body: Body<'_>) -> bool {
         let tag = header.tag;
         let ours = tag.0 >= self.first.0 && tag.0 - self.first.0 < self.len;
-        if !ours || !concerns_home(agents.node, header) {
+        if !ours || !keeping::concerns_home(agents.node, header) {
             return false;
         }
         // Where another node keeps the table this is memory that nobody looks at.
@@ -227,11 +227,6 @@ impl Names {
         }
         waiting.pop_front()
     }
-}
-
-/// Whether the home agent takes a packet, about a block that it has given out.
-pub(super) fn concerns_home(me: NodeId, header: &Header) -> bool {
-    keeping::concerns_home::<crate::host::here::Here<'_>>(me, header)
 }
 
 /// Keeps the table whenever this node is the keeper, until the rack is closed or gone.

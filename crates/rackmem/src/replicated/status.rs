@@ -1,11 +1,11 @@
 //! Who keeps which copies, for programs and tools.
 
-use crate::host::kept::Sweep;
 use crate::host::replicated::{CopyStore, Kept};
 use crate::membership::{Group, Groups};
 use crate::node::Node;
 use rackmem_journal::StoreError;
 use rackmem_proto::abd::Durability;
+use rackmem_proto::engine::keeping::Sweep;
 use std::sync::Arc;
 
 /// A copy of a region.

@@ -2,10 +2,10 @@
 
 use super::{CopyStore, Kept};
 use crate::host::agents::Agents;
-use crate::host::kept::Sweep;
 use crate::host::rows;
 use rackmem_fabric::{Net, Receiver};
 use rackmem_proto::abd::GROUPS;
+use rackmem_proto::engine::keeping::Sweep;
 use rackmem_proto::wire::Header;
 
 /// In an INSPECT's `offset`: copies are asked for. Its tag is the first group that is.
