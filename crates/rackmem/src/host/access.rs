@@ -99,19 +99,32 @@ impl Access {
     /// Changes a block, alone in the rack. `f` runs exactly once, unless there is an error.
     #[inline]
     pub fn write<R>(&self, tag: Tag, f: impl FnOnce(&[AtomicU64]) -> R) -> Result<R, AccessError> {
-        let written = self.change(tag, f);
-        if self.agents.kept.writes_survive(tag) && written.is_ok() {
-            self.bring_home(tag)?;
+        if !self.agents.kept.writes_survive(tag) {
+            return self.change(tag, f);
         }
-        written
+        let epoch = self.standing.epoch();
+        let written = self.change(tag, f)?;
+        self.bring_home(tag, epoch)?;
+        Ok(written)
     }
 
     /// Sees to it that a block is home as it is now, or as it is later, and so with a majority
     /// where a group keeps its home.
     ///
     /// A copy that this node gives up is home's: until home has it, nobody is granted that.
+    /// `epoch`: in which it was written. In another one, a node may have had it in between that has
+    /// died with it, and whether it has been written nobody can tell.
     #[cold]
-    pub fn bring_home(&self, tag: Tag) -> Result<(), AccessError> {
+    pub fn bring_home(&self, tag: Tag, epoch: u32) -> Result<(), AccessError> {
+        self.take_home(tag)?;
+        match self.standing.epoch() == epoch {
+            true => Ok(()),
+            false => Err(AccessError::Interrupted { addr: tag.0 }),
+        }
+    }
+
+    #[cold]
+    fn take_home(&self, tag: Tag) -> Result<(), AccessError> {
         let mut backoff = Backoff::new(self.patience);
         loop {
             let reserved = self.pending.reserve(&self.agents.cache, tag);

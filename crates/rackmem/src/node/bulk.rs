@@ -29,12 +29,13 @@ impl Node {
     /// Writes whole blocks, and brings them home where each write survives.
     fn write_whole(&self, first: Tag, bytes: &[u8]) -> Partly<()> {
         let access = &self.inner.access;
+        let epoch = access.standing.epoch();
         access.write_blocks(first, bytes)?;
         if !access.agents.kept.writes_survive(first) {
             return Ok(());
         }
         for at in (0..bytes.len()).step_by(self.inner.block) {
-            let brought = access.bring_home(Tag(first.0 + at as u64));
+            let brought = access.bring_home(Tag(first.0 + at as u64), epoch);
             brought.map_err(|error| (at, error))?;
         }
         Ok(())
