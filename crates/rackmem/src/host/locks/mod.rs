@@ -20,6 +20,7 @@ pub(crate) mod seat;
 pub(crate) mod slab;
 pub(crate) mod status;
 pub(crate) mod table;
+mod taking;
 pub(crate) mod watch;
 
 pub(crate) use leaving::bring_home;

@@ -9,6 +9,7 @@ use super::outbox::Outbox;
 use super::places::{Ends, Places};
 use super::pressure::Pressure;
 use super::seat::Seat;
+use super::taking::told_all;
 use crate::error::{AccessError, LockError};
 use crate::membership::current_view::CurrentView;
 use rackmem_fabric::Whole;
@@ -92,14 +93,6 @@ pub struct LockMetrics {
     pub given_up: u64,
 }
 
-/// The epoch, of a node that keeps homes of groups in it; otherwise none.
-fn told_all(me: NodeId, standing: &CurrentView) -> u32 {
-    match standing.keeper() == Some(me) {
-        true => standing.epoch(),
-        false => 0,
-    }
-}
-
 /// See the module.
 pub(crate) struct Locks {
     pub(crate) me: NodeId,
@@ -130,7 +123,9 @@ pub(crate) struct Locks {
     /// as many as locks at most.
     ledger: Mutex<Ledger>,
     /// The epoch in which this node keeps homes of groups, and all have told of locks there.
-    told_all: AtomicU32,
+    pub(super) told_all: AtomicU32,
+    /// The epoch in which it could not take over all of these locks.
+    pub(super) untaken: AtomicU32,
     /// Bytes that it takes.
     pub(crate) remembered: AtomicUsize,
     given_up: AtomicU64,
@@ -155,6 +150,7 @@ impl Locks {
             idle: AtomicUsize::new(0),
             ledger: Mutex::new(Ledger::new(standing.epoch())),
             told_all: AtomicU32::new(told_all(me, &standing)),
+            untaken: AtomicU32::new(0),
             remembered: AtomicUsize::new(0),
             given_up: AtomicU64::new(0),
             pressure: Pressure::default(),
@@ -208,29 +204,6 @@ impl Locks {
         self.standing.host(home)
     }
 
-    /// A lock of which others have told, and whose home a group keeps: it is known here before
-    /// anybody can take it for one at rest, even if there is no room for it.
-    pub(crate) fn take_over(&self, tag: Tag) {
-        let mut cells = self.shard(tag).write().whole();
-        cells.entry(tag).or_insert_with(|| {
-            self.known.fetch_add(1, Relaxed);
-            let region = Region {
-                addr: tag.0,
-                len: MAX_LOCKED,
-            };
-            let regions = Regions::new(&[region]).unwrap_or_default();
-            let (what, epoch) = ((MAX_LOCKED as usize, true), self.standing.epoch());
-            Arc::new(self.cell(tag, what, regions, epoch))
-        });
-    }
-
-    /// From here on, what is not known here of homes that groups keep is at rest, if this node
-    /// keeps them in this epoch: the thread says so that lives by views.
-    pub(crate) fn all_told(&self) {
-        self.told_all
-            .store(told_all(self.me, &self.standing), SeqCst);
-    }
-
     /// The lock of this address, which protects up to `len` bytes, known here from now on.
     pub(crate) fn open(
         &self,
@@ -280,7 +253,7 @@ impl Locks {
             .map_err(|_| LockError::TooManyLocks { most: MAX_LOCKS })
     }
 
-    fn cell(&self, tag: Tag, what: (usize, bool), regions: Regions, epoch: u32) -> Cell {
+    pub(super) fn cell(&self, tag: Tag, what: (usize, bool), regions: Regions, epoch: u32) -> Cell {
         let home = self.is_home(tag);
         // Looked at under the shard's lock: what is settled afterwards finds this lock.
         let told = tag.home().is_own() || self.told_all.load(SeqCst) == epoch;
