@@ -1,14 +1,17 @@
 //! `bench copies`: what copies cost. Reads and writes of lines with one and with three copies
-//! beside memory without copies on the same path, durable copies beside bare syncs,
-//! the longest gap when a replica dies, and etcd's three nodes.
+//! beside memory without copies on the same path, coherent memory with copies beside that of one
+//! node, durable copies beside bare syncs, the longest gap when a replica dies, etcd's three nodes,
+//! and a server of Redis with a replica.
 //!
 //! Node 0 asks and keeps nothing; nodes 1 to 3 keep the copies, and node 1 is home of the memory
 //! without. Cases take turns, operation by operation, so that the machine's moods meet all of them.
 
 mod durable;
 mod etcd;
+mod homes;
 mod kill;
 mod paging;
+mod redis;
 
 use super::{BenchError, Progress, Result};
 use crate::histogram::Histogram;
@@ -26,7 +29,8 @@ pub struct Options {
     pub operations: usize,
     /// How long threads work before a replica dies, and after.
     pub phase: Duration,
-    /// Whether durable copies are measured, the death of a replica, page faults, and etcd.
+    /// Whether homes with copies are measured, durable copies, the death of a replica, page
+    /// faults, etcd and Redis.
     pub beside: bool,
     /// Whether page faults of a mapped region are measured, and nothing else.
     pub only_paging: bool,
@@ -71,10 +75,12 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
         }
     }
     if options.beside {
+        homes::run(options, report, progress)?;
         durable::run(options, report, progress)?;
         kill::run(options, report, progress)?;
         paging::run(options, report, progress, &mut missing)?;
         etcd::run(options, report, progress, &mut missing)?;
+        redis::run(options, report, progress, &mut missing)?;
     }
     Ok(missing)
 }
