@@ -42,6 +42,8 @@ const PURPOSES: &[(&str, For)] = &[
     ("crates/sim/src/site/mutate.rs", For::Checker),
     // Stories.
     ("crates/sim/src/site/telling.rs", For::Checker),
+    // Blocks and packets of simulations that have no bytes.
+    ("crates/sim/src/site/bare.rs", For::Checker),
     // The node that worlds, explorer, protocols on trial and fuzzers have,
     // and what each puts around it.
     ("crates/sim/src/site/", For::StandIn),

@@ -26,6 +26,18 @@ fn worlds_are_run_and_counted() {
 }
 
 #[test]
+fn groups_keep_homes_in_racks_that_are_asked_for_it() {
+    for rack in ["replicated-home", "replicated-home-switch"] {
+        let output = run(&["--json", "sim", "--seeds", "0..3", "--rack", rack]);
+        assert!(output.status.success(), "{output:?}");
+        let found: Value = serde_json::from_str(&stdout(&output)).expect("one object");
+        for name in ["copied_blocks_placed", "copied_blocks_home"] {
+            assert!(found[name].as_u64().is_some_and(|n| n > 0), "{found}");
+        }
+    }
+}
+
+#[test]
 fn seeds_that_are_none_are_refused() {
     assert_eq!(run(&["sim", "--seeds", "9..3"]).status.code(), Some(2));
 }

@@ -56,6 +56,11 @@ pub trait Speaks<B: Form>: Sized {
     /// The list.
     type Protocols: Protocols<Site<B, Self>>;
 
+    /// How many bytes there are behind a header.
+    fn body_len(_: &Header, body: &B::Body) -> u32 {
+        B::len(body)
+    }
+
     /// A packet for a part that is not in the engine.
     fn elsewhere(_: &mut Site<B, Self>, _: Part, _: &Header) {}
 }
@@ -81,7 +86,7 @@ pub struct Site<B: Form, X = Product> {
     pub cache: Cache<B>,
     /// Its home, in shards as a library's node has them.
     pub homes: Vec<Home>,
-    shards: Shards,
+    pub(super) shards: Shards,
     pub(super) memory: Memory<B>,
     /// What its cache does for others.
     pub copies: Copies<B>,
@@ -111,7 +116,7 @@ pub struct Site<B: Form, X = Product> {
 /// Home's memory, and the packet at hand.
 #[derive(Clone)]
 pub struct Memory<B: Form> {
-    blocks: BTreeMap<Tag, B>,
+    pub(super) blocks: BTreeMap<Tag, B>,
     pub(super) came: Option<(Header, B::Body)>,
     /// What a requester is to get that keeps no copy: one block.
     gathered: Load<B>,
@@ -120,7 +125,7 @@ pub struct Memory<B: Form> {
 }
 
 impl<B: Form> Memory<B> {
-    fn block(&mut self, tag: Tag) -> &mut B {
+    pub(super) fn block(&mut self, tag: Tag) -> &mut B {
         self.blocks.entry(tag).or_insert_with(B::zeroes)
     }
 }
@@ -347,7 +352,7 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
 
     fn body_len(&self) -> u32 {
         let came = self.memory.came.as_ref();
-        came.map_or(0, |(_, body)| B::len(body))
+        came.map_or(0, |(header, body)| X::body_len(header, body))
     }
 
     fn records(&self) -> Vec<Record> {

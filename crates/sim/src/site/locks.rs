@@ -250,7 +250,10 @@ impl<B: Form, X: Speaks<B>> LockHost for Site<B, X> {
     }
 
     fn is_current(&self, tag: Tag) -> bool {
-        self.view.incarnation_of(tag.home()) == Some(B::incarnation(tag))
+        // What a group keeps is of no incarnation.
+        let own = tag.home().is_own();
+        let now = self.view.incarnation_of(tag.home());
+        now.is_some_and(|now| !own || now == B::incarnation(tag))
     }
 
     fn remove(&mut self, tag: Tag) {

@@ -7,21 +7,24 @@
 //! under its locks: a packet ([`Site::take`]), a tick, a step of an event ([`Site::go_on`]) or of
 //! an epoch's beginning.
 
+mod bare;
 mod cache;
 mod client;
+mod copied;
 mod host;
 mod locks;
 mod mutate;
 pub mod telling;
 
+pub use bare::Bare;
 pub use cache::Cache;
 pub use client::{Client, Did, Want};
+pub use copied::{Came, Copied};
 pub use host::{Deed, Load, Memory, Product, Site, Speaks};
 pub use locks::{Cell, Fx, LIFE, LockDeed, Locks, Words};
 pub use telling::Before;
 
-use rackmem_proto::Output;
-use rackmem_proto::wire::{RECORD_LEN, Record, Tag};
+use rackmem_proto::wire::{Record, Tag};
 use std::fmt::Debug;
 use std::hash::Hash;
 
@@ -45,59 +48,5 @@ pub trait Form: Clone + Hash + Debug {
     /// Which incarnation of its home an address is of.
     fn incarnation(_tag: Tag) -> u32 {
         1
-    }
-}
-
-/// A body of which only the length counts, and the records or the words of a lock that it is.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Bare {
-    /// How many bytes there are.
-    pub bytes: u32,
-    /// The records that they are.
-    pub records: Vec<Record>,
-    /// The words that they are.
-    pub words: Vec<u64>,
-}
-
-impl Bare {
-    /// These records, and nothing else.
-    pub fn of(records: Vec<Record>) -> Self {
-        Bare {
-            bytes: (records.len() * RECORD_LEN) as u32,
-            records,
-            words: Vec::new(),
-        }
-    }
-}
-
-impl<X: Speaks<()>> Site<(), X> {
-    /// Packets that it has sent, and their records.
-    pub fn sent(&mut self) -> impl Iterator<Item = (Output, Vec<Record>)> {
-        let deeds = std::mem::take(&mut self.deeds).into_iter();
-        deeds.filter_map(|deed| match deed {
-            Deed::Sent(output, Load::Records(records)) => Some((output, records)),
-            Deed::Sent(output, _) => Some((output, Vec::new())),
-            _ => None,
-        })
-    }
-}
-
-/// Blocks without bytes.
-impl Form for () {
-    type Body = Bare;
-
-    fn zeroes() -> Self {}
-    fn put(&mut self, _: u32, _: &Bare) {}
-
-    fn len(body: &Bare) -> u32 {
-        body.bytes
-    }
-
-    fn records(body: &Bare) -> Vec<Record> {
-        body.records.clone()
-    }
-
-    fn words(body: &Bare) -> &[u64] {
-        &body.words
     }
 }

@@ -6,7 +6,8 @@
 
 use crate::site::Form;
 use rackmem_proto::CHUNK;
-use rackmem_proto::wire::{GRANULES, MAX_BLOCK, NodeId, Record, Tag};
+use rackmem_proto::abd::first_line;
+use rackmem_proto::wire::{GRANULES, HomeId, MAX_BLOCK, NodeId, Record, Tag};
 use std::rc::Rc;
 
 /// Bytes of a block, as packets count them.
@@ -54,6 +55,20 @@ impl Form for Block {
     }
 }
 
+/// The words of a line.
+pub fn of_line(bytes: &[u8]) -> Block {
+    let words = bytes.chunks_exact(8);
+    let word = |bytes: &[u8]| u64::from_be_bytes(bytes.try_into().unwrap_or_default());
+    let mut block: Vec<u64> = words.map(word).collect();
+    block.resize(WORDS, 0);
+    block.into()
+}
+
+/// The line that words are.
+pub fn to_line(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
+
 /// Where a counter is.
 pub const fn word_of(counter: usize) -> usize {
     counter % COUNTERS * STRIDE
@@ -71,6 +86,33 @@ pub fn counters(words: &[u64]) -> [u64; COUNTERS] {
 
 /// Bytes of addresses that one incarnation of a home has.
 const INCARNATION: u64 = super::CHUNKS as u64 * CHUNK;
+
+/// Blocks of a home that a group keeps.
+pub const KEPT: u32 = 256;
+/// Bytes of a line, which has the words of a block.
+pub const LINE: u32 = WORDS as u32 * 8;
+/// Of four blocks of a world with copies, the first two are of a group whose memory survives at
+/// rest, the third of one whose writes survive, and the last is a node's own.
+const GROUPS: [Option<u16>; 4] = [Some(0), Some(0), Some(WRITES), None];
+/// The group whose writes survive.
+pub const WRITES: u16 = 1;
+
+/// The group that keeps the world's block number `number`, where groups keep blocks.
+pub fn group(number: u32) -> Option<u16> {
+    GROUPS[number as usize % GROUPS.len()]
+}
+
+/// The tag of the world's block number `number` in the home that a group keeps.
+pub fn kept(number: u32, group: u16) -> Tag {
+    let home = HomeId::of_group(group).start();
+    Tag(home.0 + u64::from(number % KEPT) * u64::from(BLOCK_BYTES))
+}
+
+/// The line of a block that a group keeps.
+pub fn line(tag: Tag) -> Option<Tag> {
+    let (group, nth) = (tag.home().group()?, tag.offset() / u64::from(BLOCK_BYTES));
+    (nth < KEPT.into()).then(|| Tag(first_line(group).0 + nth * u64::from(LINE)))
+}
 
 /// The home of the world's block number `number`: homes take turns.
 pub fn home(number: u32, homes: u16) -> NodeId {
@@ -92,6 +134,9 @@ pub fn incarnation(tag: Tag) -> u32 {
 
 /// The number of a tag.
 pub fn number(tag: Tag, homes: u16) -> u32 {
+    if !tag.home().is_own() {
+        return (tag.offset() / u64::from(BLOCK_BYTES)) as u32;
+    }
     let offset = tag.offset() % INCARNATION;
     (offset / u64::from(BLOCK_BYTES)) as u32 * u32::from(homes) + u32::from(tag.home().0)
 }
@@ -108,6 +153,9 @@ mod tests {
         assert_eq!(incarnation(tag(4, 3, 1)), 1);
         assert_eq!(incarnation(tag(4, 3, 3)), 3);
         assert_ne!(tag(4, 3, 1), tag(4, 3, 2));
+        let of_groups = (0..40).filter_map(|n| Some((n, kept(n, group(n)?))));
+        assert!(of_groups.clone().all(|(n, tag)| number(tag, 3) == n));
+        assert_eq!(of_groups.count(), 30);
     }
 
     #[test]

@@ -155,12 +155,16 @@ impl World {
             moves.any(|move_| move_.header.tag == tag && move_.header.kind == kind)
         };
         let (adding, removing) = (moves(Kind::AddToSwitch), moves(Kind::RemoveFromSwitch));
-        let home_current = oracle.agrees(tag, home.memory(tag));
+        // What is not in place yet is with a majority.
+        let own = tag.home().is_own();
+        let here = own || home.part.in_place.has(tag, home.view.epoch);
+        let home_current = !here || oracle.agrees(tag, home.memory(tag));
         let in_switch = self
             .switch
             .as_ref()
             .and_then(|switch| switch.program.inspect(tag));
-        let lost = home.home_of(tag).lost(tag);
+        let lost = home.home_of(tag).lost(tag) || oracle.is_doubtful(tag);
+        let home_current = home_current && self.is_with_majority(tag);
         let owners = Owners {
             home: !away && !adding,
             switch: in_switch.is_some_and(|(lock, ..)| !(removing && lock == RETIRED)),
@@ -224,6 +228,10 @@ impl World {
         let Some((lock, status, copyset, away)) = settling.before else {
             return;
         };
+        // What becomes of blocks that groups keep is judged when a keeper puts them in place.
+        if !tag.home().is_own() {
+            return;
+        }
         let copies = self.nodes.iter().filter(|node| {
             let member = node.standing == Condition::Up && self.view.founders.contains(node.id);
             member && node.reaches(tag) && node.cache.copy(tag).is_some()

@@ -3,9 +3,9 @@
 use super::failures::Failures;
 use super::faults::Faults;
 use super::mutation::Mutation;
-use crate::world::block::{BLOCK_BYTES, WORDS};
+use crate::world::block::{self, BLOCK_BYTES, WORDS};
 use rackmem_proto::flowcc::{Requester, RequesterConfig};
-use rackmem_proto::wire::{NodeId, RequesterId};
+use rackmem_proto::wire::{NodeId, RequesterId, Tag};
 
 /// Worlds see to it themselves that nothing takes for ever.
 const NEVER: u64 = u64::MAX / 4;
@@ -67,6 +67,8 @@ pub struct Config {
     pub rack: Owners,
     /// Nodes.
     pub nodes: u16,
+    /// How many nodes have a copy of each block but every fourth; with 0, each is a node's own.
+    pub copies: u8,
     /// Of these, the first so many are homes of blocks; zero stands for all.
     pub homes: u16,
     /// Application threads of a node, each with its requester.
@@ -108,6 +110,25 @@ impl Config {
         }
     }
 
+    /// The group that keeps a block, if one does.
+    pub fn group(&self, number: u32) -> Option<u16> {
+        let group = block::group(number);
+        group.filter(|_| self.copies > 0)
+    }
+
+    /// Whether each write to a block survives.
+    pub fn survives(&self, tag: Tag) -> bool {
+        tag.home().group() == Some(block::WRITES)
+    }
+
+    /// The tag of a block, where its home, if that is a node, is in this incarnation.
+    pub fn tag(&self, number: u32, incarnation: u32) -> Tag {
+        match self.group(number) {
+            Some(group) => block::kept(number, group),
+            None => block::tag(number, self.homes(), incarnation),
+        }
+    }
+
     /// Whether there are locks.
     pub fn has_locks(&self) -> bool {
         self.locks > 0 && !self.has_keepers()
@@ -121,7 +142,7 @@ impl Config {
     /// Whether the members' own keepers decide who is excluded. They do where processes are
     /// stopped.
     pub fn has_keepers(&self) -> bool {
-        self.failures.stop > 0
+        self.failures.stop > 0 && self.copies == 0
     }
 
     /// Whether there is a switch at the start.
@@ -160,6 +181,7 @@ impl Default for Config {
         Config {
             rack: Owners::HomeOnly,
             nodes: 3,
+            copies: 0,
             homes: 0,
             threads: 2,
             blocks: 5,

@@ -1,7 +1,7 @@
 //! The network of a world: virtual time, and what happens to packets on their way.
 
 use super::block::{Block, GRANULE_BYTES};
-use super::config::Config;
+use super::config::Config as WorldConfig;
 use super::faults::Faults;
 use super::keeping::Keep;
 use super::membership::Change;
@@ -10,12 +10,13 @@ use super::scene::{Fate, Passing, Watcher};
 use super::trace::Trace;
 use crate::site::Load;
 use rackmem_proto::Output;
+use rackmem_proto::abd::Config;
 use rackmem_proto::gcp::SEGMENT;
 use rackmem_proto::membership::View;
 use rackmem_proto::membership::host;
 use rackmem_proto::switch::SWITCH;
 use rackmem_proto::wire::{
-    Contract, Copyset, Dest, Header, Kind, MAX_NODES, NodeId, Record, RequesterId, Tag,
+    Contract, Copyset, Dest, Header, HomeId, Kind, MAX_NODES, NodeId, Record, RequesterId, Tag,
 };
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -46,6 +47,8 @@ pub enum Occurrence {
     Wake(usize),
     /// A node's agents, or the switch, look after what they have not had answered.
     Tick(NodeId),
+    /// A node learns who keeps a group's copies.
+    Group(NodeId, u16, Box<Config>),
     /// A member learns who belongs to the rack.
     Learn(NodeId, Box<View>),
     /// The rack's members change, or something breaks or is mended.
@@ -144,6 +147,8 @@ pub struct Fabric {
     nodes: u16,
     /// Whose packets are sent just now: a node's, or [`SWITCH`].
     pub from: NodeId,
+    /// Who serves homes that groups keep, as that node knows.
+    pub keeper: Option<NodeId>,
     /// Whether one of the node's requesters sends them.
     pub from_requester: bool,
     /// Nodes that can only talk among themselves.
@@ -184,7 +189,7 @@ fn port(to: Dest) -> usize {
 
 impl Fabric {
     /// A world's network, and somebody who follows what happens, if anyone does.
-    pub fn new(random: Random, config: &Config, watcher: Option<Watcher>) -> Self {
+    pub fn new(random: Random, config: &WorldConfig, watcher: Option<Watcher>) -> Self {
         Fabric {
             now: 0,
             trace: Trace::new(config.homes(), watcher),
@@ -193,6 +198,7 @@ impl Fabric {
             segment: config.segment,
             nodes: config.nodes,
             from: 0,
+            keeper: None,
             from_requester: false,
             parted: Copyset::EMPTY,
             slow: None,
@@ -221,7 +227,7 @@ impl Fabric {
 
     /// Sends what a role wants sent, with a block's words in as many segments as they need.
     pub fn send(&mut self, output: &Output, words: &[u64]) {
-        for (to, header) in output.copies(host) {
+        for (to, header) in output.copies(self.hosts()) {
             // Blocks of long ranges travel whole, as many as one packet holds.
             if words.is_empty() || matches!(header.kind, Kind::FetchAck | Kind::Store) {
                 self.post(to, header, words);
@@ -252,7 +258,7 @@ impl Fabric {
     /// Sends what a lock protects, torn in two.
     fn send_words(&mut self, output: &Output, words: &[u64]) {
         for (nth, part) in words.chunks(words.len() / 2).enumerate() {
-            for (to, mut header) in output.copies(host) {
+            for (to, mut header) in output.copies(self.hosts()) {
                 header.offset = (nth * part.len()) as u32 * SEGMENT;
                 self.post(to, header, part);
             }
@@ -268,8 +274,17 @@ impl Fabric {
         self.post(output.to, output.header, &words);
     }
 
+    /// Who serves a home, as the sender knows.
+    fn hosts(&self) -> impl Fn(HomeId) -> Option<NodeId> + Copy + use<> {
+        let keeper = self.keeper;
+        move |home| match home.is_own() {
+            true => host(home),
+            false => keeper,
+        }
+    }
+
     fn post(&mut self, to: Dest, header: Header, body: &[u64]) {
-        let Some(to) = to.hosted(host) else {
+        let Some(to) = to.hosted(self.hosts()) else {
             return;
         };
         self.traffic.packets += 1;

@@ -152,7 +152,11 @@ impl World {
             }
             Failure::Partition(nodes) => {
                 let cut = Copyset(up.0 & nodes.0);
-                if up.len() > 2 * cut.len() && self.fabric.parted.is_empty() && !cut.is_empty() {
+                if self.are_spare(nodes)
+                    && up.len() > 2 * cut.len()
+                    && self.fabric.parted.is_empty()
+                    && !cut.is_empty()
+                {
                     self.broken.partitions += 1;
                     self.fabric.parted = nodes;
                     self.fabric
@@ -189,6 +193,7 @@ impl World {
             self.stay();
         }
         self.lockers_die(node, standing);
+        self.doubt_blocks(node);
         if !left {
             self.died = self.died.with(node);
         }
@@ -202,7 +207,7 @@ impl World {
 
     fn kill(&mut self, node: NodeId, planned: Planned) {
         let up = self.up();
-        if !up.contains(node) || up.len() <= 2 {
+        if !up.contains(node) || up.len() <= 2 || !self.are_spare(Copyset::of(node)) {
             return;
         }
         self.broken.nodes += 1;
@@ -314,6 +319,7 @@ impl World {
         }
         self.lockers_born(node);
         self.learn(node, &view);
+        self.tell_groups(node);
         self.agree(view);
     }
 
@@ -354,7 +360,7 @@ impl World {
             self.threads[threads.start].flush();
             return self.fabric.wake(threads.start, 0);
         }
-        if !self.lockers_left(node) {
+        if !self.lockers_left(node) || !self.are_spare(Copyset::of(node)) {
             return;
         }
         if let Some(view) = self.view.leave(node) {

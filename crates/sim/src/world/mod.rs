@@ -19,6 +19,7 @@
 pub mod block;
 mod checks;
 mod config;
+mod copies;
 mod fabric;
 mod failures;
 mod faults;
@@ -46,6 +47,7 @@ use rackmem_proto::wire::NodeId;
 
 pub use crate::invariants::LiveEvent;
 pub use config::{Config, Mix, Owners};
+pub use copies::CopiesSeen;
 pub use fabric::Traffic;
 pub use failures::{Failure, Failures, Planned};
 pub use faults::Faults;

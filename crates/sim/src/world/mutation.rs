@@ -62,6 +62,8 @@ pub enum Mutation {
     RenumberCalls,
     /// A requester sends blocks as new ones after the end of an epoch has cut off their store.
     StoreAnew,
+    /// A write that survives is told in another epoch than that in which it was done.
+    TellOverEpochs,
     /// Who accepts the loss of a block frees the lock that another program holds on it (§6).
     FreeLockOnAccept,
     /// One of locks, as their host may have it.
@@ -169,8 +171,20 @@ impl Mutation {
     pub fn played() -> impl Iterator<Item = Mutation> {
         let locks = LockDefect::IN_WORLDS.into_iter().map(Mutation::Lock);
         let node = Self::OF_LOCKS.into_iter().map(Mutation::Node);
-        Self::ALL.into_iter().chain(locks).chain(node)
+        Self::ALL
+            .into_iter()
+            .chain(locks)
+            .chain(node)
+            .chain(Self::OF_COPIES)
     }
+
+    /// Those of homes that groups keep: only worlds with copies show them.
+    pub const OF_COPIES: [Mutation; 4] = [
+        Mutation::Node(Defect::ServeUnplaced),
+        Mutation::Node(Defect::StayInPlace),
+        Mutation::Node(Defect::SayHomeEarly),
+        Mutation::TellOverEpochs,
+    ];
 
     /// Those of the engine's locks that show in worlds.
     pub const OF_LOCKS: [Defect; 2] = [Defect::EnterFirst, Defect::ForgetOwnReport];

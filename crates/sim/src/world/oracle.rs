@@ -23,6 +23,10 @@ struct Known {
     writers: u32,
     /// Its home's memory is gone.
     dead: bool,
+    /// What was home last, where a group keeps that.
+    floor: [u64; COUNTERS],
+    /// A node has died that may have had newer content alone.
+    doubtful: bool,
 }
 
 /// What every block must look like.
@@ -86,6 +90,30 @@ impl Oracle {
         let known = self.known(tag);
         known.counters = counters(words);
         known.generation += 1;
+        (known.floor, known.doubtful) = (known.counters, false);
+    }
+
+    /// A node has died that may have had a block's content alone.
+    pub fn doubt(&mut self, tag: Tag) {
+        self.known(tag).doubtful = true;
+    }
+
+    /// Whether one has since the block came home.
+    pub fn is_doubtful(&self, tag: Tag) -> bool {
+        self.blocks.get(&tag).is_some_and(|known| known.doubtful)
+    }
+
+    /// A block's content has come home, where a group keeps that.
+    pub fn came_home(&mut self, tag: Tag) {
+        let known = self.known(tag);
+        (known.floor, known.doubtful) = (known.counters, false);
+    }
+
+    /// What was home last.
+    pub fn floor(&self, tag: Tag) -> [u64; COUNTERS] {
+        self.blocks
+            .get(&tag)
+            .map_or([0; COUNTERS], |known| known.floor)
     }
 
     /// An event was granted a block's lock.

@@ -2,6 +2,7 @@
 
 use super::block;
 use super::config::{Config, Owners};
+use super::copies::{Copies, CopiesSeen};
 use super::fabric::{Fabric, Occurrence, Traffic, WorldPacket};
 use super::failures::{self, Planned};
 use super::keeping::Keeping;
@@ -17,7 +18,7 @@ use super::switch_host::SwitchHost;
 use super::thread::{Around, Complaint, Thread, Work};
 use super::violation::Violation;
 use crate::invariants::liveness;
-use crate::site::{Cache, Product, Site};
+use crate::site::{Cache, Copied, Site};
 use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, Migration, ShadowConfig};
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::{SWITCH, SwitchConfig};
@@ -51,6 +52,8 @@ pub struct Report {
     pub seen: Seen,
     /// What was seen of locks.
     pub locks: LockSeen,
+    /// What was seen of blocks that groups keep.
+    pub copies: CopiesSeen,
     /// Virtual time in nanoseconds.
     pub time: u64,
     /// Hash of everything that happened, in order.
@@ -115,6 +118,8 @@ pub struct World {
     pub(super) locking: Locking,
     /// The members' keepers, where they decide who is excluded.
     pub(super) keeping: Option<Keeping>,
+    /// The groups that keep blocks, where there are any.
+    pub(super) copies: Copies,
     /// Changes of the rack that are still to come.
     pub(super) changes: u32,
     pub(super) broken: Broken,
@@ -209,6 +214,7 @@ impl World {
             draw,
             locking: Locking::new(seed, config),
             keeping: config.has_keepers().then(|| Keeping::new(&view)),
+            copies: Copies::new(config),
             changes: 0,
             broken: Broken::default(),
             died: Copyset::EMPTY,
@@ -272,10 +278,14 @@ impl World {
         };
         let homes = config.homes();
         let blocks = (0..config.blocks)
-            .filter(|&number| block::home(number, homes) == id)
-            .map(|number| block::tag(number, homes, home.incarnation));
+            .filter(|&number| config.group(number).is_some() || block::home(number, homes) == id)
+            .map(|number| config.tag(number, home.incarnation));
         let cache = Cache::new(config.cache);
-        let mut site = Site::new(home, (SHARDS, 1, FIT), before, cache, Product);
+        let part = Copied::new((id, home.incarnation), before.epoch);
+        let mut site = Site::new(home, (SHARDS, 1, FIT), before, cache, part);
+        if config.copies > 0 {
+            site = site.with_kept(home);
+        }
         (site.mutation, site.blocks) = (config.mutation, blocks.collect());
         let locks = WorldNode::own_locks(id, config, home.incarnation);
         locks
@@ -302,6 +312,7 @@ impl World {
             self.fabric.schedule(TICK, Occurrence::Tick(node));
         }
         self.start_keepers();
+        self.start_groups();
     }
 
     pub(super) fn happen(&mut self, what: Occurrence) {
@@ -318,6 +329,7 @@ impl World {
                 self.deliver(&packet);
             }
             Occurrence::Learn(member, view) => self.learn(member, &view),
+            Occurrence::Group(node, group, config) => self.learn_group(node, group, &config),
             Occurrence::Change(change) => self.change(change),
         }
     }
@@ -327,7 +339,8 @@ impl World {
         if let Some(node) = self.nodes.get_mut(usize::from(member)) {
             if node.runs() {
                 node.tick(&mut self.fabric);
-                self.hear_of_locks(member);
+                self.look_after(member);
+                self.look_after_groups(member);
             }
         } else if let Some(switch) = &mut self.switch {
             switch.tick(&mut self.fabric);
@@ -370,6 +383,7 @@ impl World {
     /// What else follows from what a node has done.
     pub(super) fn look_after(&mut self, id: NodeId) {
         self.hear_of_locks(id);
+        self.hear_of_blocks(id);
         for settling in std::mem::take(&mut self.nodes[usize::from(id)].seen.settlings) {
             self.judge(id, &settling);
         }
@@ -456,6 +470,7 @@ impl World {
         }
         let nodes = self.config.nodes;
         let held = self.keeping.as_ref().is_some_and(|it| it.busy(nodes));
+        let held = held || !self.copies.are_whole();
         let broken = held || self.changes > 0 || !self.plan.is_empty() || self.leaving.is_some();
         if self.calm.is_none() && (done * 4 >= all * 3 && !broken || now > FAULTS_END) {
             self.fabric.calm_down();
@@ -480,7 +495,7 @@ impl World {
                 }
                 Ok(false)
             }
-            Phase::Flushing if self.fabric.in_flight() > 0 => Ok(false),
+            Phase::Flushing if self.fabric.in_flight() > 0 || !self.kept_idle() => Ok(false),
             Phase::Flushing => self.finish().map(|()| true),
         }
     }
@@ -501,13 +516,12 @@ impl World {
 
     /// The tag of a block, now.
     pub(super) fn tag(&self, number: u32) -> Tag {
-        let homes = self.config.homes();
-        let home = block::home(number, homes);
+        let home = block::home(number, self.config.homes());
         let incarnation = match self.config.mutation {
             Some(Mutation::ForgetIncarnation) => 1,
             _ => self.view.incarnations[usize::from(home)],
         };
-        block::tag(number, homes, incarnation)
+        self.config.tag(number, incarnation)
     }
 
     fn report(&self) -> Report {
@@ -533,6 +547,7 @@ impl World {
                 mixed_lists_lost: self.fabric.mixed_lists_lost,
                 ..self.locking.locked.seen
             },
+            copies: self.copies.seen,
             time: self.fabric.now,
             trace: self.fabric.trace.hash(),
         }

@@ -40,6 +40,7 @@ pub struct Scenario {
 const BASE: Config = Config {
     rack: Owners::HomeOnly,
     nodes: 4,
+    copies: 0,
     homes: 3,
     threads: 2,
     blocks: 5,

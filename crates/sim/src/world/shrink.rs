@@ -63,7 +63,7 @@ fn smaller(config: &Config, invariant: &str) -> Vec<Config> {
     let now = *config;
     let mut found = Vec::new();
     let mut offer = |candidate: Config| {
-        let fits = candidate.nodes >= 2
+        let fits = candidate.nodes >= u16::from(candidate.copies).max(2)
             && candidate.homes >= 1
             && candidate.threads >= 1
             && candidate.blocks >= 1

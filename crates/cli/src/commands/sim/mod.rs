@@ -20,6 +20,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   rackmem sim                                        200 racks with every kind of failure
   rackmem sim --seeds 0..5000 --rack tiny-switch     more, with a switch that is too small
+  rackmem sim --rack replicated-home                 groups keep copies of blocks; the node that serves them dies, too
   rackmem sim --seed 7 --failures node --trace       trace one world; a seed always gives the same run
   rackmem sim --seed 7 --trace --block 3             what happened to block 3
   rackmem sim --seed 7 --pcap seed7.pcap             its packets, for tcpdump and Wireshark

@@ -10,6 +10,10 @@ enum RackKind {
     TinySwitch,
     HomeOnly,
     Gather,
+    /// No switch; three nodes have copies of each block but every fourth
+    ReplicatedHome,
+    /// The same with a switch
+    ReplicatedHomeSwitch,
 }
 
 /// What the network does.
@@ -179,6 +183,9 @@ impl WorldArgs {
             ..base
         };
         config.homes = config.homes.min(nodes);
+        if config.copies > 0 && nodes < 3 {
+            config.copies = 1;
+        }
         if self.long || self.defect.is_some_and(Mutation::is_of_long_ranges) {
             (config.mix.fetch, config.mix.store) = (3, 3);
             config.segment = Config::WHOLE_BLOCKS;
@@ -196,8 +203,13 @@ impl WorldArgs {
             rack: match self.rack {
                 RackKind::Switch => Owners::LARGE_SWITCH,
                 RackKind::TinySwitch => Owners::TINY_SWITCH,
-                RackKind::HomeOnly => Owners::HomeOnly,
+                RackKind::HomeOnly | RackKind::ReplicatedHome => Owners::HomeOnly,
+                RackKind::ReplicatedHomeSwitch => Owners::LARGE_SWITCH,
                 RackKind::Gather => Owners::Gather,
+            },
+            copies: match self.rack {
+                RackKind::ReplicatedHome | RackKind::ReplicatedHomeSwitch => 3,
+                _ => 0,
             },
             faults: match self.faults {
                 FaultKind::None => Faults::NONE,

@@ -53,6 +53,12 @@ fn figures(report: &Report) -> Vec<(&'static str, u64)> {
         ("homes_that_owned_died", locks.homes_that_owned_died),
         ("losses_accepted_inside", locks.accepted_inside),
         ("mixed_lists_lost", locks.mixed_lists_lost),
+        ("copied_blocks_placed", report.copies.placed),
+        ("copied_blocks_home", report.copies.came_home),
+        ("copied_blocks_reverted", report.copies.reverted),
+        ("copied_writes_untold", report.copies.untold),
+        ("keepers_died", report.copies.keepers_died),
+        ("copies_replaced", report.copies.replaced),
     ]
 }
 

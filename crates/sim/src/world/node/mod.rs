@@ -8,7 +8,7 @@ use super::keeping::Lease;
 use super::mutation::Mutation;
 use super::oracle::Oracle;
 use super::thread::Thread;
-use crate::site::{self, Deed, LockDeed, Site};
+use crate::site::{self, Copied, Deed, LockDeed, Site};
 use rackmem_proto::engine::{self, Change, Gcp, LockCommand, Protocol, Recovery};
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Copyset, Tag};
@@ -33,7 +33,7 @@ pub enum Condition {
 
 /// Everything of a node but its threads.
 pub struct WorldNode {
-    site: Site<Block>,
+    site: Site<Block, Copied>,
     /// Whether it takes part.
     pub standing: Condition,
     /// To when it may serve.
@@ -50,22 +50,22 @@ pub struct WorldNode {
 }
 
 impl Deref for WorldNode {
-    type Target = Site<Block>;
+    type Target = Site<Block, Copied>;
 
-    fn deref(&self) -> &Site<Block> {
+    fn deref(&self) -> &Site<Block, Copied> {
         &self.site
     }
 }
 
 impl DerefMut for WorldNode {
-    fn deref_mut(&mut self) -> &mut Site<Block> {
+    fn deref_mut(&mut self) -> &mut Site<Block, Copied> {
         &mut self.site
     }
 }
 
 impl WorldNode {
     /// A node with this site, which takes part.
-    pub fn new(site: Site<Block>) -> Self {
+    pub fn new(site: Site<Block, Copied>) -> Self {
         WorldNode {
             site,
             standing: Condition::Up,
@@ -94,7 +94,7 @@ impl WorldNode {
     /// A packet for the agents.
     pub fn handle(&mut self, packet: &WorldPacket, fabric: &mut Fabric) {
         let header = self.call_forgotten(packet.header, fabric.now);
-        self.site.take(&header, packet.body.clone());
+        self.site.arrive(&header, packet.body.clone());
         self.follow(fabric);
     }
 
@@ -110,12 +110,14 @@ impl WorldNode {
         let period_ended = self.migrating.is_some() && self.ticks.is_multiple_of(PERIOD);
         self.site.recover(Recovery::retell);
         engine::tick(&mut self.site, period_ended);
+        self.site.carry_out();
         self.follow(fabric);
     }
 
     /// Carries out what its site wants done.
     pub fn follow(&mut self, fabric: &mut Fabric) {
         let id = self.id;
+        fabric.keeper = self.view.keeper();
         for deed in std::mem::take(&mut self.site.deeds) {
             match deed {
                 Deed::Sent(output, load) => {
@@ -168,6 +170,7 @@ impl WorldNode {
         if self.mutated(Mutation::ForgetIncarnation) {
             change.gone = Copyset(change.gone.0 & !view.live.0);
         }
+        self.enter_kept();
         self.begin(change, cut);
         self.follow(fabric);
         let cut_off = self.recovery.cut_off();

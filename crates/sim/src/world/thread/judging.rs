@@ -3,12 +3,13 @@
 
 use super::{Around, State, Thread, Work};
 use crate::invariants::{LiveEvent, no_starvation};
-use crate::world::block::{self, BLOCK_BYTES};
+use crate::world::block::{self, BLOCK_BYTES, COUNTERS};
 use crate::world::checks::GIVEN_ONCE;
 use crate::world::node::Condition;
-use crate::world::operation::Action;
+use crate::world::operation::{Action, Operation};
 use crate::world::oracle::Oracle;
 use crate::world::record::{Record, Ticket};
+use rackmem_proto::engine::Access;
 use rackmem_proto::wire::{Copyset, Tag};
 
 /// Something that a thread must never see.
@@ -78,6 +79,19 @@ impl Thread {
     /// How often it has sent something again.
     pub fn retransmissions(&self) -> u64 {
         self.judged.earlier_retransmissions + self.client.engine.retransmissions()
+    }
+
+    /// The block whose slot its event has: on its way from here, or to here.
+    pub fn moving(&self) -> Option<Tag> {
+        let moves = |event: &Access| event.is_leaving() || event.purpose().fetches();
+        let event = self.client.event.filter(moves);
+        event.map(|event| event.tag()).filter(|_| !self.dead)
+    }
+
+    /// The blocks that its events are about.
+    pub fn about_blocks(&self) -> impl Iterator<Item = Tag> {
+        let event = self.client.event.map(|event| event.tag());
+        event.into_iter().chain(self.live().map(|event| event.tag))
     }
 
     /// The events that may hold a lock.
@@ -214,6 +228,25 @@ impl Thread {
         let stale = stale.then(|| format!("{action:?} saw {saw:?}, memory is {expected:?}"));
         self.judged.done = Some(Done { tag, stale });
         self.judged.told.clear();
+    }
+
+    /// What it has written to a block whose writes survive is home.
+    pub(super) fn promised(&mut self, tag: Tag, around: &Around<'_>) {
+        let Some(Operation::Access(_, counter, _)) = self.operation else {
+            return;
+        };
+        let floor = around.oracle.floor(tag)[counter % COUNTERS];
+        let lost = self.judged.told.iter().find(|(_, value)| *value > floor);
+        if let Some((_, value)) = lost {
+            self.judged.complaint.get_or_insert(Complaint {
+                promise: (
+                    "a write that survives is home when it is told",
+                    "ABD as home",
+                ),
+                tag,
+                detail: format!("{}: wrote {value}, home is {floor}", self.describe()),
+            });
+        }
     }
 
     pub(super) fn complain(&mut self, tag: Tag, detail: String) {

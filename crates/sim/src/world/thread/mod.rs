@@ -73,6 +73,10 @@ pub struct Thread {
     alarm: Option<u64>,
     /// Its last call for memory, or with it, that was answered.
     call: u32,
+    /// The epoch in which its operation has written.
+    wrote: u32,
+    /// What it has written survives: the block, and whether it is home.
+    brings: Option<(Tag, bool)>,
 }
 
 impl Thread {
@@ -95,6 +99,8 @@ impl Thread {
             attempt: 0,
             alarm: None,
             call: 0,
+            wrote: 0,
+            brings: None,
         }
     }
 

@@ -4,7 +4,9 @@
 use super::{Around, State, Thread};
 use crate::world::keeping::clock;
 use crate::world::mutation::Mutation;
+use crate::world::operation::Operation;
 use rackmem_proto::membership::{Telling, Term};
+use rackmem_proto::wire::Tag;
 
 /// From what is done to telling it, at most, in nanoseconds: a thread can lose its processor there.
 const UNTOLD: u64 = 2_000;
@@ -26,8 +28,38 @@ impl Thread {
         true
     }
 
+    /// Where each write survives: whether what it has written is still to be home.
+    fn brings_home(&mut self, around: &mut Around<'_>) -> bool {
+        let writes = match self.operation {
+            Some(Operation::Access(.., action)) => action.writes() && self.judged.done.is_some(),
+            _ => false,
+        };
+        match self.brings {
+            None => {
+                let survives = |tag: &Tag| writes && self.config.survives(*tag);
+                let tag = self.target.filter(survives);
+                self.brings = tag.map(|tag| (tag, false));
+            }
+            // Whether another node has had it in between and has died, nobody can tell.
+            Some((tag, true)) => {
+                let same = self.wrote == around.node.view.epoch;
+                match same || self.config.mutation == Some(Mutation::TellOverEpochs) {
+                    true => self.promised(tag, around),
+                    false => self.judged.told.clear(),
+                }
+                self.brings = None;
+                return false;
+            }
+            Some(_) => {}
+        }
+        self.brings.is_some()
+    }
+
     /// The operation is done, or has failed.
     pub(super) fn finish(&mut self, around: &mut Around<'_>) {
+        if self.brings_home(around) {
+            return self.rest(around.fabric.now);
+        }
         if around.node.lease.term == Term::ENDLESS {
             return self.conclude(around);
         }

@@ -47,6 +47,7 @@ impl Thread {
             self.judged.number = (self.index as u64 + 1) << 40 | u64::from(self.left) << 12;
             self.judged.intends = true;
             self.client.stored = Stored::Open;
+            self.brings = None;
             self.target = self.find(operation, around);
             let (node, slot) = (self.id.node, self.id.slot);
             around.fabric.tell_operation(self.target, || {
@@ -56,6 +57,9 @@ impl Thread {
         let Some(operation) = self.operation else {
             return false;
         };
+        if let Some((tag, _)) = self.brings {
+            return self.bring_home(tag, around);
+        }
         let target = self.target.filter(|&tag| around.node.reaches(tag));
         let want = match (operation, target) {
             (Operation::Flush, _) => match self.leaves(around) {
@@ -95,6 +99,21 @@ impl Thread {
                 Want::Ask(Purpose::Hold { shared }, (tag, 0))
             }
             (Operation::Alloc(_), Some(tag)) => self.call_for(tag, around),
+        };
+        self.want(want, around)
+    }
+
+    /// The block that it has written leaves the cache, as the library's bring_home has it. If
+    /// another node has it by now, it is read first.
+    fn bring_home(&mut self, tag: Tag, around: &mut Around<'_>) -> bool {
+        let cache = &around.node.cache;
+        if cache.under_way(tag) {
+            around.node.parked.push(self.index);
+            return false;
+        }
+        let want = match cache.copy(tag) {
+            Some(_) => Want::Leave(tag),
+            None => Want::Copy(tag, false),
         };
         self.want(want, around)
     }
@@ -161,6 +180,10 @@ impl Thread {
             Operation::Alloc(home) => (home, 0),
             Operation::Flush | Operation::Sound => return None,
         };
+        let kept = matches!(operation, Operation::Access(..) | Operation::Hold(..));
+        if let (true, Some(group)) = (kept, self.config.group(number)) {
+            return Some(block::kept(number, group));
+        }
         let mut incarnation = around.node.view.incarnation(home)?;
         if self.config.mutation == Some(Mutation::ForgetIncarnation) {
             incarnation = 1;
@@ -183,6 +206,10 @@ impl Thread {
 
     /// The operation itself, on the copy that is cached here or in home's memory.
     pub(super) fn used(&mut self, cached: bool, around: &mut Around<'_>) {
+        if self.brings.is_some() {
+            return;
+        }
+        self.wrote = around.node.view.epoch;
         if let (Some(Operation::Access(_, counter, action)), Some(tag)) =
             (self.operation, self.target)
         {
@@ -227,6 +254,12 @@ impl Thread {
             (Purpose::Probe, ..) => {
                 around.oracle.grant(event.tag());
                 self.arrived(event.tag(), around);
+            }
+            (Purpose::EvictClean | Purpose::EvictDirty, ..)
+                if self.brings == Some((event.tag(), false)) =>
+            {
+                self.brings = Some((event.tag(), true));
+                self.finish(around);
             }
             (Purpose::Call(_) | Purpose::EvictClean | Purpose::EvictDirty, ..) => {}
             _ => self.finish(around),

@@ -1,0 +1,305 @@
+//! Homes that groups keep, at a node of a world: its copies of lines, and what it does as the
+//! rack's keeper. The turns of packets are the library's ([`KeptTurn`]); here they go on when an
+//! operation on a line ends, where the library's thread waits for it.
+
+use super::{Deed, Form, Load, Site, Speaks};
+use crate::world::block::{BLOCK_BYTES, Block, LINE, line, of_line, to_line};
+use rackmem_proto::Output;
+use rackmem_proto::abd::{Abd, Command, Effect, Outcome, ReplicatedMemory, Section};
+use rackmem_proto::call::Parcel;
+use rackmem_proto::engine::keeping::{
+    AtKeeper, InPlace, KeptBy, KeptStep, KeptTurn, Way, rescues, way,
+};
+use rackmem_proto::engine::{FlowCc, Gcp, Home, Host, Replicated, ReplicatedHost};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig};
+use rackmem_proto::wire::{Header, NodeId, OWN_LEN, Own, Record, Tag};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Packets that wait for a majority.
+const WAITING: usize = 1024;
+/// The slot of a node's operations on lines.
+const KEEPER: u8 = 0;
+/// Bytes of a packet: a line comes in four.
+const ROOM: usize = OWN_LEN + LINE as usize / 4;
+
+type Packet = (Header, Rc<[u64]>);
+
+/// How a block has come to a keeper.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Came {
+    /// It was put in place, as a majority had it.
+    Placed,
+    /// A live node had it when the epoch began.
+    Rescued,
+    /// It has come home.
+    Home,
+}
+
+/// A packet's turn, and what stays until it leaves.
+struct Turn {
+    turn: KeptTurn,
+    body: Rc<[u64]>,
+    step: KeptStep,
+    /// An operation is under way for it.
+    asked: bool,
+    stays: Vec<Deed<Block>>,
+}
+
+/// What a node has of homes that groups keep. Nothing, in a world without.
+pub struct Copied {
+    /// Its copies of lines, and its operations on them.
+    pub memory: ReplicatedMemory,
+    /// Which blocks are in place, where it is the keeper.
+    pub in_place: InPlace,
+    waiting: VecDeque<Packet>,
+    turn: Option<Turn>,
+    effects: Vec<Effect>,
+    /// Blocks that it has as a majority has them from now on.
+    pub news: Vec<(Tag, Came)>,
+}
+
+impl Copied {
+    /// None, at this life of a node, in this epoch.
+    pub fn new((node, life): (NodeId, u32), epoch: u32) -> Self {
+        let mut memory = ReplicatedMemory::new((node, life), ROOM);
+        memory.abd.ask_a_quorum_first();
+        memory.abd.enter(epoch);
+        Copied {
+            memory,
+            in_place: InPlace::new(BLOCK_BYTES, epoch),
+            waiting: VecDeque::new(),
+            turn: None,
+            effects: Vec::new(),
+            news: Vec::new(),
+        }
+    }
+
+    /// Whether nothing waits for a majority.
+    pub fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.turn.is_none()
+    }
+
+    /// A section without a packet.
+    pub fn act(&mut self, act: impl FnOnce(&mut Abd, &mut Section<'_>)) {
+        let effects = self.memory.section((0, &[]), act).1;
+        self.effects.extend(effects);
+    }
+
+    fn begin(&mut self, command: Command, value: Vec<u8>) {
+        self.memory.lines.operands.begin(KEEPER, value, 0);
+        self.act(|abd, fx| abd.command(KEEPER, command, fx));
+    }
+}
+
+impl Speaks<Block> for Copied {
+    type Protocols = (FlowCc, Gcp, Replicated);
+
+    fn body_len(header: &Header, body: &Rc<[u64]>) -> u32 {
+        match header.kind.is_fenced_by_config() {
+            true => (body.len() * size_of::<u64>()) as u32,
+            false => Block::len(body),
+        }
+    }
+}
+
+impl ReplicatedHost for Site<Block, Copied> {
+    type Fx<'f> = Section<'f>;
+
+    fn replicated<R>(&mut self, act: impl FnOnce(&mut Abd, &mut Section<'_>) -> R) -> R {
+        let came = self.memory.came.as_ref();
+        let came = came.filter(|(header, _)| header.kind.is_fenced_by_config());
+        let (offset, body) = came.map_or((0, &[][..]), |(header, body)| (header.offset, body));
+        let bytes = to_line(body);
+        let rest = bytes.get(OWN_LEN..).unwrap_or_default();
+        let (result, effects) = self.part.memory.section((offset, rest), act);
+        self.part.effects.extend(effects);
+        result
+    }
+
+    fn own(&self) -> Own {
+        let first = self.records().first().copied().unwrap_or_default();
+        Own {
+            a: first.tag.0,
+            b: first.word,
+        }
+    }
+}
+
+impl Site<Block, Copied> {
+    /// With homes that groups keep.
+    #[must_use]
+    pub fn with_kept(mut self, config: HomeConfig) -> Self {
+        self.shards = self.shards.with_kept();
+        self.homes.push(Home::new(HomeAgent::of_groups(config)));
+        self
+    }
+
+    /// A home of so many bytes is there.
+    pub fn lay_out(&mut self, group: u16, bytes: u64) {
+        self.part.in_place.lay_out(group, bytes);
+        if let Some(shard) = self.shards.kept() {
+            self.homes[shard].agent.lay_out(group, bytes);
+        }
+        self.carry_out();
+    }
+
+    /// A packet for its agents.
+    pub fn arrive(&mut self, header: &Header, body: Rc<[u64]>) {
+        let (epoch, keeper) = (self.view.epoch, self.view.keeper());
+        let part = &self.part;
+        let heard_of = |home| part.in_place.has_home(home);
+        let in_place = |tag| part.in_place.has(tag, epoch);
+        let way = way(self.id, header, (epoch, keeper), heard_of, in_place);
+        self.passed = false;
+        match way {
+            Way::AtOnce => self.take(header, body),
+            Way::ByTurn if self.part.waiting.len() < WAITING => {
+                self.part.waiting.push_back((*header, body));
+            }
+            Way::ByTurn | Way::Nobody => {}
+        }
+        // What waits is for no requester.
+        let passed = self.passed;
+        self.carry_out();
+        self.passed = passed;
+    }
+
+    /// The rack is in a new epoch: what waits comes again, and nothing is in place.
+    pub fn enter_kept(&mut self) {
+        let defect = Host::defect(self);
+        self.part.in_place.enter(self.view.epoch, defect);
+        self.part.waiting.clear();
+        self.part.turn = None;
+        self.part.memory.abandon(KEEPER);
+        if self.view.keeper() != Some(self.id) {
+            self.memory.blocks.retain(|tag, _| tag.home().is_own());
+        }
+        self.carry_out();
+    }
+
+    /// Carries out what copies want done, and serves what waits as far as that goes by itself.
+    pub fn carry_out(&mut self) {
+        loop {
+            for effect in std::mem::take(&mut self.part.effects) {
+                match effect {
+                    Effect::Send(parcel) => self.deeds.push(sent(self.id, &parcel)),
+                    Effect::Ended(slot) => {
+                        let ended = self.part.memory.lines.operands.take(slot);
+                        ended.into_iter().for_each(|ended| self.ended(ended));
+                    }
+                    Effect::Sync(..) | Effect::Stored(..) | Effect::Behind => {}
+                }
+            }
+            let turn = self.part.turn.take().or_else(|| self.next_turn());
+            let Some(turn) = turn else { return };
+            if turn.asked {
+                self.part.turn = Some(turn);
+                return;
+            }
+            self.part.turn = self.go_on_with(turn);
+        }
+    }
+
+    fn next_turn(&mut self) -> Option<Turn> {
+        let (header, body) = self.part.waiting.pop_front()?;
+        let home = &self.homes[self.shards.of(header.tag)].agent;
+        let at = AtKeeper {
+            epoch: self.view.epoch,
+            keeps: self.view.keeper() == Some(self.id),
+            frozen: !rescues(&header) && home.frozen(),
+            in_place: self.part.in_place.has(header.tag, self.view.epoch)
+                || line(header.tag).is_none(),
+        };
+        let (turn, step) = KeptTurn::begin(header, at, Host::defect(self));
+        let (asked, stays) = (false, Vec::new());
+        Some(Turn {
+            turn,
+            body,
+            step,
+            asked,
+            stays,
+        })
+    }
+
+    fn go_on_with(&mut self, mut turn: Turn) -> Option<Turn> {
+        match turn.step {
+            KeptStep::Take(tag) => {
+                self.part.begin(Command::Take(line(tag)?), Vec::new());
+                turn.asked = true;
+            }
+            KeptStep::Serve => {
+                let begun = self.deeds.len();
+                self.take(turn.turn.header(), turn.body.clone());
+                let done = self.deeds.split_off(begun);
+                let is_sent = |deed: &Deed<Block>| matches!(deed, Deed::Sent(..));
+                let (stays, done): (Vec<_>, Vec<_>) = done.into_iter().partition(is_sent);
+                self.deeds.extend(done);
+                let answers = stays.iter().filter_map(|deed| match deed {
+                    Deed::Sent(output, _) => Some(&output.header),
+                    _ => None,
+                });
+                turn.step = turn.turn.served(answers, Host::defect(self));
+                turn.stays = stays;
+            }
+            KeptStep::Keep(tag) => {
+                let bytes = to_line(self.memory.block(tag));
+                self.part.begin(Command::Write(line(tag)?), bytes);
+                turn.asked = true;
+            }
+            KeptStep::Leave => {
+                self.deeds.append(&mut turn.stays);
+                return None;
+            }
+            KeptStep::Drop => return None,
+        }
+        Some(turn)
+    }
+
+    /// An operation on a line has ended.
+    fn ended(&mut self, (outcome, value): (Outcome, Vec<u8>)) {
+        let Some(turn) = &mut self.part.turn else {
+            return;
+        };
+        turn.asked = false;
+        let done = matches!(outcome, Outcome::Read { .. } | Outcome::Written { .. });
+        let epoch = turn.turn.epoch();
+        // A late copy of a rescue brings nothing.
+        let header = turn.turn.header();
+        let frozen = self.homes[self.shards.of(header.tag)].agent.frozen();
+        let rescued = rescues(header) && frozen;
+        let how = if rescued { Came::Rescued } else { Came::Home };
+        let (tag, came) = match turn.step {
+            KeptStep::Take(tag) => {
+                turn.step = turn.turn.taken(done);
+                (tag, Came::Placed)
+            }
+            KeptStep::Keep(tag) => {
+                let by = if done {
+                    KeptBy::Majority
+                } else {
+                    KeptBy::Failed
+                };
+                turn.step = turn.turn.kept(by, done);
+                (tag, how)
+            }
+            _ => return,
+        };
+        if !done {
+            return;
+        }
+        if came == Came::Placed {
+            *self.memory.block(tag) = of_line(&value);
+        }
+        self.part.in_place.put(tag, epoch);
+        self.part.news.push((tag, came));
+    }
+}
+
+/// A packet of copies, as words.
+fn sent(from: NodeId, parcel: &Parcel) -> Deed<Block> {
+    let mut header = parcel.header;
+    header.sender = from;
+    let records = Record::all(&parcel.bytes).collect();
+    Deed::Sent(Output::new(parcel.to, header), Load::Records(records))
+}

@@ -1,0 +1,132 @@
+//! Blocks whose homes groups keep, in seeded worlds: the rack's keeper dies, copies are replaced,
+//! and what is home stays.
+
+use rackmem_proto::engine::Defect;
+use rackmem_sim::world::{Config, CopiesSeen, Failures, Faults, Mix, Mutation, Owners, World};
+
+/// Seeds tried for each defect, at most.
+const SEEDS: u64 = 400;
+
+fn seeds() -> u64 {
+    let given = std::env::var("RACKMEM_SEEDS").ok();
+    given.and_then(|seeds| seeds.parse().ok()).unwrap_or(6)
+}
+
+fn config(rack: Owners, faults: Faults, failures: Failures) -> Config {
+    Config {
+        rack,
+        nodes: 5,
+        copies: 3,
+        homes: 4,
+        blocks: 8,
+        locks: 2,
+        mix: Mix {
+            hold: 1,
+            ..Config::default().mix
+        },
+        faults,
+        failures,
+        history: true,
+        ..Config::default()
+    }
+}
+
+/// Nodes die, one after the other, and come back.
+const DEATHS: Failures = Failures {
+    node: 5,
+    ..Failures::NODE
+};
+
+#[test]
+fn what_is_home_stays_whoever_dies() {
+    let mut sum = CopiesSeen::default();
+    for rack in [Owners::HomeOnly, Owners::LARGE_SWITCH] {
+        for failures in [Failures::NONE, DEATHS, Failures::PARTITION, Failures::ALL] {
+            for faults in [Faults::NONE, Faults::ALL] {
+                let config = config(rack, faults, failures);
+                for seed in 0..seeds() {
+                    match World::run(seed, &config) {
+                        Ok(report) => sum.add(&report.copies),
+                        Err(violation) => panic!("{config:?}\n{violation}"),
+                    }
+                }
+            }
+        }
+    }
+    println!("{sum:?}");
+    let CopiesSeen {
+        placed,
+        came_home,
+        keepers_died,
+        replaced,
+        reverted,
+        untold,
+    } = sum;
+    for seen in [placed, came_home, keepers_died, replaced, reverted, untold] {
+        assert!(seen > 0, "{sum:?}");
+    }
+}
+
+#[test]
+fn racks_of_two_to_thirty_two_nodes_have_homes_with_copies() {
+    for (nodes, copies) in [(2, 1), (3, 3), (8, 5), (32, 7)] {
+        let config = Config {
+            nodes,
+            copies,
+            homes: nodes - 1,
+            threads: 1,
+            operations: 20,
+            ..config(Owners::HomeOnly, Faults::ALL, Failures::ALL)
+        };
+        for seed in 0..seeds().div_ceil(6) {
+            if let Err(violation) = World::run(seed, &config) {
+                panic!("{config:?}\n{violation}");
+            }
+        }
+    }
+}
+
+/// A defect, the faults and failures with which it shows, and the invariant that notices it.
+const CAUGHT: [(Mutation, Faults, Failures, &str); Mutation::OF_COPIES.len()] = [
+    (
+        Mutation::Node(Defect::ServeUnplaced),
+        Faults::NONE,
+        DEATHS,
+        "data value",
+    ),
+    (
+        Mutation::Node(Defect::StayInPlace),
+        Faults::NONE,
+        DEATHS,
+        "data value",
+    ),
+    (
+        Mutation::Node(Defect::SayHomeEarly),
+        Faults::NONE,
+        Failures::NONE,
+        "home is current",
+    ),
+    (
+        Mutation::TellOverEpochs,
+        Faults::ALL,
+        DEATHS,
+        "a write that survives is home when it is told",
+    ),
+];
+
+#[test]
+fn every_defect_of_homes_with_copies_is_noticed() {
+    for (mutation, faults, failures, invariant) in CAUGHT {
+        let config = Config {
+            mutation: Some(mutation),
+            ..config(Owners::HomeOnly, faults, failures)
+        };
+        let found = (0..SEEDS).find_map(|seed| World::run(seed, &config).err());
+        let name = mutation.name();
+        let violation = found.unwrap_or_else(|| panic!("nothing notices {name}"));
+        println!("{name}: seed {}, {}", violation.seed, violation.invariant);
+        assert_eq!(violation.invariant, invariant, "{name}: {violation}");
+    }
+    let missing = |defect| CAUGHT.iter().all(|(caught, ..)| *caught != defect);
+    assert!(!Mutation::OF_COPIES.into_iter().any(missing));
+}
