@@ -39,11 +39,13 @@ Examples:
   rackmem soak --locks --starve                      while other processes keep every core busy
   rackmem soak --replicated --history ops.jsonl      replicas are killed, paused and replaced while lines are used
   rackmem soak --replicated --durability sync        the same with journals, and all nodes killed at once
+  rackmem soak --objects --kill homes                objects with copies, while the node that serves them is killed
   rackmem soak --starve --seconds 20 --seeds 0..25   25 racks, one after the other, and a summary
   rackmem --json soak --kills 4                      one object per kill, then the totals
 
 Node 0 is never killed: its memory holds the table of regions. If it is declared dead all the same, because the lease
-is too short for this machine, a run with --locks stops there and is judged. With --replicated any node is killed.
+is too short for this machine, a run with --locks stops there and is judged. With --replicated or --objects any
+node is killed.
 Exit code 1: an answer contradicts linearizability, beyond the reported loss of a dead node's data.";
 
 /// Clients of a node, at most: a thread each.
@@ -114,16 +116,22 @@ pub struct SoakArgs {
     #[arg(long, conflicts_with_all = ["clients", "keys"])]
     locks: bool,
     /// Test regions with copies: replicas are killed, paused and replaced, the switch restarts
-    #[arg(long, conflicts_with_all = ["clients", "keys", "locks", "tight"])]
+    #[arg(long, group = "of_copies", conflicts_with_all = ["clients", "keys", "locks", "tight"])]
     replicated: bool,
+    /// Test objects of a region with copies: nodes are killed, paused and replaced
+    #[arg(long, group = "of_copies", conflicts_with_all = ["clients", "keys", "locks", "tight", "durability", "planted"])]
+    objects: bool,
+    /// Choose what is killed: one thing after the other, or only the node that serves the objects
+    #[arg(long, value_enum, requires = "objects", default_value = "any")]
+    kill: copies::Killed,
     /// Keep N copies of the region
-    #[arg(long, value_name = "N", requires = "replicated", default_value = "3", value_parser = ["1", "3", "5", "7"])]
+    #[arg(long, value_name = "N", requires = "of_copies", default_value = "3", value_parser = ["1", "3", "5", "7"])]
     copies: String,
     /// What the copies survive; with `file` or `sync` all nodes are killed at once as well
     #[arg(long, value_name = "WHAT", requires = "replicated", default_value = "memory", value_parser = ["memory", "file", "sync"])]
     durability: String,
     /// Write the history to FILE, as events for checkers outside
-    #[arg(long, value_name = "FILE", requires = "replicated")]
+    #[arg(long, value_name = "FILE", requires = "of_copies")]
     history: Option<PathBuf>,
     /// Break the rack on purpose, to see that it is found
     #[arg(long, value_enum, requires = "replicated", hide = true)]
@@ -203,7 +211,7 @@ fn run_one(args: &SoakArgs, seed: u64, stop: &Stop, json: bool) -> Result<Ended>
         None => LEASE_MS,
         Some(_) => STARVED_LEASE_MS,
     });
-    if args.replicated {
+    if args.replicated || args.objects {
         return copies::run(args, (seed, lease_ms), stop, json);
     }
     let (teller, told) = std::sync::mpsc::sync_channel(locks::UNREAD);

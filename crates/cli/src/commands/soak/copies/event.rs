@@ -16,6 +16,15 @@ pub enum Planted {
     Rollback,
 }
 
+/// What is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Killed {
+    /// Any node, and what else is done to regions with copies
+    Any,
+    /// The node that serves the region
+    Homes,
+}
+
 /// Something that is done, and how long it lasts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
@@ -82,11 +91,16 @@ impl Soak {
                 }
             });
         }
+        if self.objects == Some(Killed::Homes) {
+            let time = time(random);
+            return Some(Event::Kill(self.rack.keeper()?, time));
+        }
+        let grows = self.copies > 1 && self.objects.is_none();
         // It begins with two copies less than are asked for; one copy survives nothing.
-        if number == 0 && self.copies > 1 {
+        if number == 0 && grows {
             return Some(Event::Grow(self.copies));
         }
-        let (number, kinds) = (number - u64::from(self.copies > 1), 5);
+        let (number, kinds) = (number - u64::from(grows), 5);
         let kind = match number {
             0..5 => number,
             _ => random.u64(..kinds),

@@ -8,7 +8,7 @@ mod rack;
 mod record;
 mod worker;
 
-pub use event::Planted;
+pub use event::{Killed, Planted};
 pub use worker::{Work, work};
 
 use super::SoakArgs;
@@ -54,6 +54,8 @@ struct Soak {
     copies: u8,
     durability: Durability,
     planted: Option<Planted>,
+    /// Objects instead of lines, and what is killed.
+    objects: Option<Killed>,
     /// How often each thing was done.
     done: BTreeMap<&'static str, u64>,
 }
@@ -72,10 +74,13 @@ pub fn run(
         began: now(),
         seconds: args.seconds,
         copies: match args.planted {
+            // A region of objects does not grow.
+            None if args.objects => copies,
             None => copies.saturating_sub(2).max(1),
             Some(_) => copies,
         },
         durability,
+        objects: args.objects,
     };
     let (teller, told) = sync_channel(UNREAD);
     let hears = move |process: Process, line: &str| {
@@ -120,6 +125,7 @@ pub fn run(
         copies,
         durability,
         planted: args.planted,
+        objects: args.objects.then_some(args.kill),
         done: BTreeMap::new(),
     };
     let began = Instant::now();

@@ -100,6 +100,12 @@ impl ReplicatedRack {
         Ok(members.map(|member| member.node).collect())
     }
 
+    /// The node that serves homes of groups.
+    pub fn keeper(&self) -> Option<usize> {
+        let (_, view) = self.look().ok()??;
+        view.keeper().map(usize::from)
+    }
+
     /// A member, and a node that keeps no copy. None: all do.
     pub fn replacement(&self, random: &mut fastrand::Rng) -> Option<Event> {
         let members = self.members().ok()?;

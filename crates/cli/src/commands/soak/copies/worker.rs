@@ -5,8 +5,10 @@ use super::line::{Line, What};
 use crate::failure::Result;
 use crate::out;
 use crate::stop::Stop;
+use rackmem::object::{Object, ObjectRef};
 use rackmem::{
-    AccessError, Durability, Node, RackError, Region, RegionError, RegionSpec, Replicated,
+    AccessError, AllocError, Contract, Durability, Node, RackError, Region, RegionError,
+    RegionSpec, Replicated,
 };
 use std::fmt;
 use std::str::FromStr;
@@ -42,12 +44,15 @@ pub struct Work {
     /// Copies at the beginning.
     pub copies: u8,
     pub durability: Durability,
+    /// With objects in place of lines.
+    pub objects: bool,
 }
 
 impl fmt::Display for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (began, seconds) = (self.began, self.seconds);
-        write!(f, "{began}:{seconds}:{}:{}", self.copies, self.durability)
+        let (copies, durability, objects) = (self.copies, self.durability, self.objects);
+        write!(f, "{began}:{seconds}:{copies}:{durability}:{objects}")
     }
 }
 
@@ -56,8 +61,8 @@ impl FromStr for Work {
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let parts: Vec<&str> = text.split(':').collect();
-        let wrong = || format!("`{text}` is not BEGAN:SECONDS:COPIES:DURABILITY");
-        let [began, seconds, copies, durability] = parts[..] else {
+        let wrong = || format!("`{text}` is not BEGAN:SECONDS:COPIES:DURABILITY:OBJECTS");
+        let [began, seconds, copies, durability, objects] = parts[..] else {
             return Err(wrong());
         };
         Ok(Work {
@@ -65,6 +70,7 @@ impl FromStr for Work {
             seconds: seconds.parse().map_err(|_| wrong())?,
             copies: copies.parse().map_err(|_| wrong())?,
             durability: Durability::named(durability).ok_or_else(wrong)?,
+            objects: objects.parse().map_err(|_| wrong())?,
         })
     }
 }
@@ -75,10 +81,14 @@ impl Work {
     }
 
     fn spec(&self, copies: u8) -> RegionSpec {
-        let bytes = self.windows() * LINES * size_of::<Value>() as u64;
+        let line = size_of::<Value>() as u32 * if self.objects { 2 } else { 1 };
+        let bytes = self.windows() * LINES * u64::from(line);
         let spec = RegionSpec::new(REGION, bytes as usize).copies(copies);
-        let spec = spec.line(size_of::<Value>() as u32);
-        spec.durability(self.durability)
+        let spec = spec.line(line).durability(self.durability);
+        match self.objects {
+            true => spec.contract(Contract::Object),
+            false => spec,
+        }
     }
 
     /// The lines that are written at a time, and how many there were before.
@@ -92,6 +102,9 @@ pub fn work(node: &Node, work: Work, stop: &Stop) -> Result<()> {
     let Some(region) = find(node, work, stop)? else {
         return Ok(());
     };
+    if work.objects && !fill(&region, stop)? {
+        return Ok(());
+    }
     out::line(serde_json::json!({"copies": work.copies}));
     std::thread::scope(|scope| {
         let turn = |thread| {
@@ -127,6 +140,53 @@ fn find(node: &Node, work: Work, stop: &Stop) -> Result<Option<Region>> {
     Ok(None)
 }
 
+/// Makes objects until the region is full, as all processes do. `false` when told to stop.
+fn fill(region: &Region, stop: &Stop) -> Result<bool> {
+    let zeros: Value = [0; 512];
+    while !stop.requested() {
+        match region.alloc(zeros) {
+            Ok(_) => {}
+            Err(AllocError::OutOfMemory { .. }) => return Ok(true),
+            Err(AllocError::Rack(RackError::Fenced | RackError::Closed)) => return Ok(false),
+            Err(AllocError::Rack(RackError::Timeout { .. })) => std::thread::sleep(AGAIN),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(false)
+}
+
+/// What is read and written.
+enum Place {
+    Line(Replicated<Value>),
+    Object(Object<Value>),
+}
+
+impl Place {
+    fn of(node: &Node, region: &Region, objects: bool, nth: usize) -> Result<Self> {
+        if !objects {
+            return Ok(Place::Line(region.replicated(nth)?));
+        }
+        // None of them is ever freed.
+        let addr = region.addr() + nth as u64 * 2 * size_of::<Value>() as u64;
+        let object = node.attach_object(ObjectRef::new(addr, 0));
+        Ok(Place::Object(object?))
+    }
+
+    fn read(&self) -> std::result::Result<Value, AccessError> {
+        match self {
+            Place::Line(line) => line.read(),
+            Place::Object(object) => object.read(),
+        }
+    }
+
+    fn write(&self, value: Value) -> std::result::Result<(), AccessError> {
+        match self {
+            Place::Line(line) => line.write(value),
+            Place::Object(object) => object.write(&value).map(drop),
+        }
+    }
+}
+
 fn tell(thread: u32, what: What) {
     let at = now();
     out::line(Line { at, thread, what });
@@ -153,7 +213,7 @@ fn take_turns(
             false => window * LINES + random.u64(..LINES),
         };
         let line = line % (work.windows() * LINES);
-        let value: Replicated<Value> = region.replicated(line as usize)?;
+        let value = Place::of(node, region, work.objects, line as usize)?;
         let ended = match earlier || random.bool() {
             true => {
                 tell(thread, What::Reads(line));
@@ -167,9 +227,11 @@ fn take_turns(
         };
         match ended {
             Ok(what) => tell(thread, what),
-            Err(AccessError::NoQuorum { .. } | AccessError::Interrupted { .. }) => {
-                tell(thread, What::Failed);
-            }
+            Err(
+                AccessError::NoQuorum { .. }
+                | AccessError::Interrupted { .. }
+                | AccessError::Rack(RackError::Timeout { .. }),
+            ) => tell(thread, What::Failed),
             // The rack has gone on without this process.
             Err(AccessError::Rack(RackError::Fenced | RackError::Closed)) => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -198,9 +260,16 @@ mod tests {
             seconds: 60,
             copies: 3,
             durability: Durability::Sync,
+            objects: false,
         };
         assert_eq!(work.to_string().parse(), Ok(work));
-        for wrong in ["", "1:2:3", "1:2:3:disk", "1:2:300:sync", "1:2:3:sync:4"] {
+        for wrong in [
+            "",
+            "1:2:3",
+            "1:2:3:disk:true",
+            "1:2:300:sync:true",
+            "1:2:3:sync:4",
+        ] {
             assert!(wrong.parse::<Work>().is_err(), "{wrong}");
         }
         assert_eq!(
@@ -208,6 +277,11 @@ mod tests {
             (0, 2)
         );
         assert_eq!(work.spec(3).bytes(), 13 * 8 * 4096);
+        let objects = Work {
+            objects: true,
+            ..work
+        };
+        assert_eq!(objects.spec(3).asks_contract(), Contract::Object);
     }
 
     #[test]
