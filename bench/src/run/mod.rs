@@ -20,6 +20,7 @@ pub mod micro_hosts;
 pub mod micro_member;
 pub mod miss;
 pub mod objects;
+mod objects_crew;
 mod objects_map;
 mod resp;
 pub mod sim;

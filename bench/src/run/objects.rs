@@ -50,8 +50,14 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
     for &size in &options.sizes {
         progress(&format!("{size} bytes, by the home's agent"));
         bench.agent(report, size)?;
+        progress(&format!("{size} bytes, with copies"));
+        bench.copies(report, size)?;
         progress(&format!("{size} bytes, beside a writer"));
         bench.contended(report, size)?;
+        progress(&format!(
+            "{size} bytes, beside writers of a hundred objects"
+        ));
+        super::objects_crew::run((size, options.duration), report)?;
     }
     #[cfg(feature = "xdp")]
     super::dataplane::reads::run((&options.sizes, options.duration), report, progress)?;
@@ -275,6 +281,46 @@ impl Bench<'_> {
             Some(error) => Err(error.into()),
             None => Ok(report.add_against(&format!("udp/{size}/rpc"), asked, "us", plain)?),
         }
+    }
+
+    /// Objects that a majority of three nodes has: a read by the agent of the node that serves
+    /// them, and a write, beside those of an object that dies with its home.
+    fn copies(&self, report: &mut Report, size: usize) -> Result<()> {
+        let line = (size as u32 + 32).next_power_of_two().max(64);
+        if line > 64 << 10 {
+            return Ok(());
+        }
+        let rack = Rack::builder(4).fabric(Fabric::Udp).mode(Mode::HomeOnly);
+        let rack = rack.memory(32 << 20).cache(8 << 20).build()?;
+        let spec = RegionSpec::new("kept", line as usize).contract(Contract::Object);
+        let kept = rack.node(1).create_region(&spec.copies(3).line(line))?;
+        let kept = kept.alloc_bytes(&vec![7; size], 0)?;
+        let own = region(&rack)?.alloc_bytes(&vec![7; size], 0)?;
+        let far = |object: &Object<[u8]>| rack.node(3).attach_object::<[u8]>(object.at());
+        let (kept, own, value) = (far(&kept)?, far(&own)?, vec![8; size]);
+        let mut out = vec![0; size];
+        let mut read = |object: &Object<[u8]>| {
+            self.each(&mut || {
+                let began = std::time::Instant::now();
+                object.read_into(black_box(&mut out), Retry::default())?;
+                Ok(began.elapsed())
+            })
+        };
+        let reads = [read(&own)?, read(&kept)?];
+        let write = |object: &Object<[u8]>| {
+            self.each(&mut || {
+                let began = std::time::Instant::now();
+                object.write(black_box(&value))?;
+                Ok(began.elapsed())
+            })
+        };
+        let writes = [write(&own)?, write(&kept)?];
+        for (what, [own, kept]) in [("read", reads), ("write", writes)] {
+            let plain = format!("udp/{size}/{what}/one-home");
+            report.add(&plain, own, "us")?;
+            report.add_against(&format!("udp/{size}/{what}/copies-3"), kept, "us", &plain)?;
+        }
+        Ok(())
     }
 
     /// The median of so many times as fit into the time of a case, in microseconds.
