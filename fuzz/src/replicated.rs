@@ -165,6 +165,7 @@ fn step(dice: &mut Dice<'_>, rack: &mut ReplicatedRack) {
                 Change::Add(Member { node: of, life }),
                 Change::ThroughSwitch(dice.one_in(2)),
                 Change::AtOnce(dice.below(3) as u32),
+                Change::Held(dice.below(3) as u32),
             ];
             if let Ok(next) = rack.config.step(dice.pick(&steps)) {
                 rack.config = next;
@@ -185,7 +186,7 @@ fn step(dice: &mut Dice<'_>, rack: &mut ReplicatedRack) {
             rack.act(node, at_hand, |abd, fx| {
                 abd.packet(&header, &own, (len, &records), fx);
             });
-            rack.switch.handle(&header, &own);
+            rack.switch.handle(&header, &own, &body);
         }
     }
 }

@@ -124,6 +124,8 @@ enum kind {
 	KIND_ABD_FILL = 0x5b,
 	KIND_ABD_FILL_ACK = 0x5c,
 	KIND_ABD_CONFIG = 0x5d,
+	KIND_ABD_LINE_READ = 0x5e,
+	KIND_ABD_LINE_WRITE = 0x5f,
 	KIND_OBJ_READ = 0x60,
 	KIND_OBJ_DATA = 0x61,
 	KIND_OBJ_READ_LOCKED = 0x62,
@@ -150,7 +152,7 @@ enum kind {
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0x100ff7fff7f01feull, 0xfff3f73fff1fffull, 0x0ull, 0x3000000000000ull }
+#define KNOWN_KINDS_WORDS { 0x100ff7fff7f01feull, 0xfff3f7ffff1fffull, 0x0ull, 0x3000000000000ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,

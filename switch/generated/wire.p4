@@ -102,6 +102,8 @@ const bit<8> KIND_ABD_TOLD = 0x5a;
 const bit<8> KIND_ABD_FILL = 0x5b;
 const bit<8> KIND_ABD_FILL_ACK = 0x5c;
 const bit<8> KIND_ABD_CONFIG = 0x5d;
+const bit<8> KIND_ABD_LINE_READ = 0x5e;
+const bit<8> KIND_ABD_LINE_WRITE = 0x5f;
 const bit<8> KIND_OBJ_READ = 0x60;
 const bit<8> KIND_OBJ_DATA = 0x61;
 const bit<8> KIND_OBJ_READ_LOCKED = 0x62;
@@ -241,6 +243,8 @@ const bit<8> REASON_NOT_MODIFIED = 12;
     (STEP_FRESH, KIND_ABD_FILL, _): control_plane(); \
     (STEP_FRESH, KIND_ABD_FILL_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_ABD_CONFIG, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_LINE_READ, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_LINE_WRITE, _): control_plane(); \
     (STEP_FRESH, KIND_OBJ_READ, _): control_plane(); \
     (STEP_FRESH, KIND_OBJ_DATA, _): control_plane(); \
     (STEP_FRESH, KIND_OBJ_READ_LOCKED, _): control_plane(); \

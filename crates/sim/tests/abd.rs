@@ -139,6 +139,8 @@ const NOTICED: &[(Defect, &str, &str)] = &[
         "abd-one-round-cut",
         "one stamp a write",
     ),
+    (Defect::ChooseAgain, "abd-line64-again", "one stamp a write"),
+    (Defect::HoldFirstLine, "abd-line64", "one value a stamp"),
 ];
 
 const IN_QUORUM: &str = "what has completed is in every quorum";
@@ -156,6 +158,8 @@ const NOTICED_ON_THE_WAY: &[(Defect, &str, &str)] = &[
     ),
     (Defect::ForgetConfig, "walk-durable-config", IN_QUORUM),
     (Defect::FillBeforeDurable, "walk-durable-config", IN_QUORUM),
+    (Defect::CountOtherStamps, "walk-line64", IN_QUORUM),
+    (Defect::ElideHeld, "walk-line64", IN_QUORUM),
     (
         Defect::AskCountingOnly,
         "walk-one-round-fill",

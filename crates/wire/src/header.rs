@@ -29,6 +29,9 @@ impl Flags {
     pub const READER: Flags = Flags(1 << 5);
     /// Answer to the home agent, which gathers (directory baseline).
     pub const GATHER: Flags = Flags(1 << 6);
+    /// In an `AbdRead`, the same bit: the switch holds the line that comes back and counts it, so
+    /// no answer without the line is needed.
+    pub const HELD: Flags = Flags(1 << 6);
     /// Bits that have a meaning; a packet with another is malformed.
     pub const KNOWN: u8 = 0x7f;
 

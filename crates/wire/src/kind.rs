@@ -187,6 +187,12 @@ kinds! {
     AbdFillAck = 0x5c,
     /// Member to requester: the group has this config by now.
     AbdConfig = 0x5d,
+    /// Requester to a switch that holds lines: this line. Answered by `AbdReadAck` with the line,
+    /// or without when the switch cannot.
+    AbdLineRead = 0x5e,
+    /// Likewise: this is the line. Answered by `AbdWriteAck`, under no stamp when the switch
+    /// cannot.
+    AbdLineWrite = 0x5f,
 
     // 0x60..0x6f: SABRes, the `Object` contract. `a` is a version,
     // `b` a generation in its high half and a length in its low one, unless a kind says otherwise.

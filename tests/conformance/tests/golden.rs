@@ -64,9 +64,12 @@ fn the_rust_program_does_what_its_golden_packets_say() {
 #[test]
 fn golden_packets_of_replicated_memory_are_what_the_rust_program_does() {
     let mut rust = QuorumReference::default();
-    let cases = quorum::scenarios::all();
-    let names: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
-    assert_eq!(names.len(), cases.len());
+    let mut cases = quorum::scenarios::all();
+    for file in [&cases, &quorum::held()] {
+        let names: BTreeSet<&str> = file.iter().map(|case| case.name.as_str()).collect();
+        assert_eq!(names.len(), file.len());
+    }
+    cases.extend(quorum::held());
     for case in cases.iter().chain([&quorum::sequence(1, 2000)]) {
         quorum::replay(&mut rust, case).unwrap_or_else(|difference| panic!("{difference}"));
     }
@@ -75,8 +78,13 @@ fn golden_packets_of_replicated_memory_are_what_the_rust_program_does() {
 /// A rule that is broken shows in a golden packet.
 #[test]
 fn a_switch_that_counts_wrong_is_found() {
-    let cases = quorum::scenarios::all();
+    let mut cases = quorum::scenarios::all();
+    cases.extend(quorum::held());
     for defect in [
+        Defect::ChooseAgain,
+        Defect::HoldFirstLine,
+        Defect::ElideHeld,
+        Defect::CountOtherStamps,
         Defect::CountOn,
         Defect::LearnStampFromWrite,
         Defect::ChooseForLastLife,

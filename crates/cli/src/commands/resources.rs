@@ -92,6 +92,8 @@ pub fn print(args: &ResourceArgs, rack: Option<&Config>, json: bool) {
     out::table(&copies_beside_the_paper());
     let of_copies = QuorumProgram::default().arrays();
     out::table(&arrays("Register arrays of replicated memory", &of_copies));
+    let title = "And of lines of 64 bytes that it holds between the rounds of an operation";
+    out::table(&arrays(title, &QuorumProgram::default().held_arrays()));
 }
 
 fn as_json(config: &SwitchConfig, resources: &Resources) -> serde_json::Value {
@@ -100,11 +102,9 @@ fn as_json(config: &SwitchConfig, resources: &Resources) -> serde_json::Value {
         json!({"array": name, "stage": stage, "items": items, "bytes_an_item": each, "bytes": bytes})
     };
     let arrays: Vec<_> = resources.arrays.iter().map(array).collect();
-    let of_copies: Vec<_> = QuorumProgram::default()
-        .arrays()
-        .iter()
-        .map(array)
-        .collect();
+    let program = QuorumProgram::default();
+    let of_copies: Vec<_> = program.arrays().iter().map(array).collect();
+    let held: Vec<_> = program.held_arrays().iter().map(array).collect();
     json!({
         "ways": config.ways,
         "sets": config.sets,
@@ -123,6 +123,7 @@ fn as_json(config: &SwitchConfig, resources: &Resources) -> serde_json::Value {
             "requests_in_flight": IN_FLIGHT,
             "lines_known": LINES,
             "arrays": of_copies,
+            "held": held,
             "paper": {
                 "lines": PAPER_COPIES.lines,
                 "cells_a_line": PAPER_COPIES.cells_a_line,

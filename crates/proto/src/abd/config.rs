@@ -63,6 +63,10 @@ pub struct Config {
     /// can; 0: none does. A switch that has started again is another life, which has forgotten
     /// what it chose, and chooses nothing until a config says that it may.
     pub chooser: u32,
+    /// Whether that switch also carries out both rounds and holds the line between them: one
+    /// request and one answer an operation, the paper's own form (CNVMM §III-B). For lines of
+    /// [`HELD_LINE`](super::HELD_LINE) bytes.
+    pub holds_lines: bool,
     /// The number of the config in which these members began to count.
     pub since: u32,
     /// The number of the config with which the region began. A group's number may be used again
@@ -86,6 +90,8 @@ pub enum Change {
     ThroughSwitch(bool),
     /// Through a switch that also chooses stamps, in this life of it.
     AtOnce(u32),
+    /// Likewise, and it carries out both rounds and holds the line between them.
+    Held(u32),
     /// The region is removed: nobody keeps copies. What was under way ends.
     Remove,
     /// The same in all, under the next number: what was sent before counts no more.
@@ -118,6 +124,7 @@ impl Config {
             size: members.len() as u8,
             through_switch: false,
             chooser: 0,
+            holds_lines: false,
             since: 1,
             first: 1,
         };
@@ -254,11 +261,16 @@ impl Config {
             }
             Change::ThroughSwitch(through) => {
                 (next.through_switch, next.chooser) = (through, 0);
+                next.holds_lines = false;
             }
-            Change::AtOnce(life) => (next.through_switch, next.chooser) = (true, life),
+            Change::AtOnce(life) | Change::Held(life) => {
+                (next.through_switch, next.chooser) = (true, life);
+                next.holds_lines = matches!(change, Change::Held(_));
+            }
             Change::Remove => {
                 (next.members, next.counting) = ([None; MEMBERS], 0);
                 (next.through_switch, next.chooser, next.since) = (false, 0, next.number);
+                next.holds_lines = false;
                 return Ok(next);
             }
             Change::Fence => {}

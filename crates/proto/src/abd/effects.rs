@@ -130,6 +130,14 @@ defects! {
     TakeUnwritten,
     /// A question that went to a quorum goes to the same members again.
     AskFewAgain,
+    /// A switch that holds lines chooses another stamp for a copy of a write.
+    ChooseAgain,
+    /// It holds the first line that comes, whatever comes after it.
+    HoldFirstLine,
+    /// It answers a read before a quorum has what was read.
+    ElideHeld,
+    /// It counts acknowledgements of what an earlier copy of a read has found.
+    CountOtherStamps,
     /// An operation on a removed region goes on in the next one that has its number.
     CarryOver,
 }

@@ -54,6 +54,9 @@ pub const MIN_LINE: u32 = 64;
 /// The longest.
 pub const MAX_LINE: u32 = 64 * 1024;
 
+/// Bytes of a line that a switch can hold between the rounds of an operation.
+pub const HELD_LINE: usize = 64;
+
 /// The lines of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Layout {

@@ -8,6 +8,7 @@
 //! | Storing, WritingBack | a quorum has it | done |
 //! | Fetching | timeout | Reading, anew: the only member that had it may be gone |
 //! | any other | timeout | the same packets again: the same number, stamp and bytes |
+//! | WritingHeld, ReadingHeld | the switch, which carries out both rounds, answers | done |
 //! | Asking, Reading, Fetching | another config | begins anew |
 //! | Storing, WritingBack | another config | the same stamp and bytes to the members of that, counted anew |
 //!
@@ -44,12 +45,17 @@ pub enum Phase {
     WritingBack,
     /// A write is stored under a stamp that the switch chooses.
     StoringAtOnce,
-    /// It was, and the config has changed: members are asked whether it has come to them.
+    /// A write that the switch carries out.
+    WritingHeld,
+    /// A read that the switch carries out.
+    ReadingHeld,
+    /// A switch may have chosen its stamp, and the config has changed: members are asked whether it
+    /// has come to them.
     AskingFate,
 }
 
 /// A phase, what it sends, and what it is answered.
-const PHASES: [(Phase, Kind, Kind); 7] = [
+const PHASES: [(Phase, Kind, Kind); 9] = [
     (Phase::Asking, Kind::AbdStamp, Kind::AbdStampAck),
     (Phase::Reading, Kind::AbdRead, Kind::AbdReadAck),
     (Phase::Fetching, Kind::AbdFetch, Kind::AbdReadAck),
@@ -60,6 +66,8 @@ const PHASES: [(Phase, Kind, Kind); 7] = [
         Kind::AbdWriteBackAck,
     ),
     (Phase::StoringAtOnce, Kind::AbdWrite, Kind::AbdWriteAck),
+    (Phase::WritingHeld, Kind::AbdLineWrite, Kind::AbdWriteAck),
+    (Phase::ReadingHeld, Kind::AbdLineRead, Kind::AbdReadAck),
     (Phase::AskingFate, Kind::AbdAsk, Kind::AbdTold),
 ];
 
@@ -76,6 +84,24 @@ impl Phase {
 
     const fn stores(self) -> bool {
         matches!(self, Phase::Storing | Phase::WritingBack)
+    }
+
+    /// Whether a switch chooses the stamp of what it writes.
+    const fn is_at_once(self) -> bool {
+        matches!(self, Phase::StoringAtOnce | Phase::WritingHeld)
+    }
+
+    /// Whether a switch carries out its rounds.
+    pub const fn is_held(self) -> bool {
+        matches!(self, Phase::WritingHeld | Phase::ReadingHeld)
+    }
+
+    /// How a read begins.
+    const fn of_read(config: &Config, fenced: bool) -> Self {
+        match config.holds_lines && !fenced {
+            true => Phase::ReadingHeld,
+            false => Phase::Reading,
+        }
     }
 }
 
@@ -161,9 +187,11 @@ impl Operation {
             seq: next_number(asking),
             epoch: asking.term.as_ref().map_or(0, |term| term.epoch),
             phase: match (command, at_once) {
+                (Command::Write(_), true) if asking.config.holds_lines => Phase::WritingHeld,
                 (Command::Write(_), true) => Phase::StoringAtOnce,
                 (Command::Write(_), false) => Phase::Asking,
-                (Command::Read(_) | Command::Take(_), _) => Phase::Reading,
+                (Command::Read(_), _) => Phase::of_read(asking.config, asking.term.is_some()),
+                (Command::Take(_), _) => Phase::Reading,
             },
             config: 0,
             quorum: Quorum::default(),
@@ -269,6 +297,8 @@ impl Operation {
             Phase::AskingFate => members & !self.quorum.answered,
             Phase::Reading | Phase::Fetching => config.counting,
             Phase::Storing | Phase::WritingBack | Phase::StoringAtOnce => members & !answered,
+            // The switch knows whom.
+            Phase::WritingHeld | Phase::ReadingHeld => 0,
         }
     }
 
@@ -320,7 +350,7 @@ impl Operation {
             }
             false => Dest::Agents { nodes, provider },
         };
-        let body = match self.phase.stores() || self.phase == Phase::StoringAtOnce {
+        let body = match self.phase.stores() || self.phase.is_at_once() {
             true => Body::Value(asking.requester.slot as u8),
             false => Body::Nothing,
         };
@@ -338,7 +368,8 @@ impl Operation {
 
     /// Whether a stamp that a switch has chosen for it may be anywhere.
     pub fn is_in_doubt(&self) -> bool {
-        matches!(self.phase, Phase::StoringAtOnce | Phase::AskingFate)
+        self.phase.is_at_once()
+            || self.phase == Phase::AskingFate
             || self.phase == Phase::Storing && self.stamp.is_chosen()
     }
 
@@ -373,7 +404,15 @@ impl Operation {
 
     /// The group has another config.
     pub fn reconfigure(&mut self, asking: &mut Asking<'_>, fx: &mut impl Effects) {
-        if self.phase == Phase::StoringAtOnce {
+        if matches!(
+            self.phase,
+            Phase::Reading | Phase::Fetching | Phase::ReadingHeld
+        ) && !self.takes
+        {
+            let next = Phase::of_read(asking.config, asking.term.is_some());
+            return self.read_anew(next, asking, fx);
+        }
+        if self.phase.is_at_once() {
             self.attempt = 0;
             // A member has said which stamp it has, or all are asked.
             self.phase = match self.stamp {
@@ -386,6 +425,16 @@ impl Operation {
         }
         (self.quorum, self.unsure) = (Quorum::default(), 0);
         self.enter(self.phase, asking, fx);
+    }
+
+    /// Begins a read anew, under another number if a switch carries it out now or did before: its
+    /// row is of one or the other.
+    fn read_anew(&mut self, phase: Phase, asking: &mut Asking<'_>, fx: &mut impl Effects) {
+        if phase.is_held() != self.phase.is_held() {
+            self.seq = next_number(asking);
+        }
+        self.phase = phase;
+        self.anew(asking, fx);
     }
 
     /// An answer of a member, or of the switch for several. `len`: bytes of the segment behind it.
@@ -402,7 +451,17 @@ impl Operation {
         if late || other || self.phase.stores() && stamp != self.stamp {
             return None;
         }
-        if self.phase == Phase::StoringAtOnce {
+        if self.phase == Phase::ReadingHeld && !header.flags.has(Flags::DATA) {
+            if header.sender == SWITCH {
+                self.read_anew(Phase::Reading, asking, fx);
+            }
+            return None;
+        }
+        // What a switch passes on that has a later config says nothing of the others.
+        if self.phase == Phase::ReadingHeld && header.sender != SWITCH {
+            return None;
+        }
+        if self.phase.is_at_once() {
             return self.at_once(asking, header, stamp, fx);
         }
         if self.phase == Phase::AskingFate {
@@ -559,8 +618,8 @@ impl Operation {
                 rounds: self.rounds,
             }),
             Phase::WritingBack => Some(self.read()),
-            Phase::StoringAtOnce | Phase::AskingFate => None,
-            Phase::Reading | Phase::Fetching => {
+            Phase::StoringAtOnce | Phase::WritingHeld | Phase::AskingFate => None,
+            Phase::Reading | Phase::Fetching | Phase::ReadingHeld => {
                 if !self.received.complete() {
                     return None;
                 }
@@ -575,7 +634,9 @@ impl Operation {
                     return self.store(asking, fx);
                 }
                 self.stamp = self.quorum.max;
-                if enough(self.quorum.agree) || defect == Some(Defect::ElideAlways) {
+                // A switch that carries out both rounds has stored what it answers.
+                let held = self.phase.is_held();
+                if held || enough(self.quorum.agree) || defect == Some(Defect::ElideAlways) {
                     return Some(self.read());
                 }
                 self.write_back(asking, fx);

@@ -156,8 +156,9 @@ impl Replica {
             }
             Kind::AbdRead => {
                 let provides = header.flags.has(Flags::PROVIDER);
-                // A switch passes segments and counts what has none.
-                if !provides || answering.through_switch {
+                // A switch passes segments and counts what has none, unless it holds lines.
+                let held = header.flags.has(Flags::HELD);
+                if !provides || answering.through_switch && !held {
                     answering.answer(header, Kind::AbdReadAck, stamp, Body::Nothing, fx);
                 }
                 if provides {

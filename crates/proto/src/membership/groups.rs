@@ -7,7 +7,7 @@
 //! (`docs/decisions/0028-groups-are-a-register-of-their-own.md`).
 
 use super::View;
-use crate::abd::{COPIES, Change, Config, Durability, GROUPS, Layout, Member, Refused};
+use crate::abd::{COPIES, Change, Config, Durability, GROUPS, HELD_LINE, Layout, Member, Refused};
 use crate::switch::LINES;
 use crate::wire::{Contract, MAX_NODES, NodeId};
 use alloc::string::String;
@@ -94,6 +94,8 @@ pub struct Group {
     pub copies: u8,
     /// Its writes take two rounds, whatever the switch knows.
     pub two_rounds: bool,
+    /// A switch that can hold lines carries out both rounds of its operations.
+    pub held: bool,
     /// What they survive.
     pub durability: Durability,
     /// Its lines are those of a home ([`HomeId::of_group`](crate::wire::HomeId::of_group)): what
@@ -115,6 +117,8 @@ pub struct Asked {
     /// Whether its writes take two rounds, whatever the switch knows: the fate of a write is then
     /// never unknown because of a change of members.
     pub two_rounds: bool,
+    /// Whether a switch that can hold lines carries out both rounds of its operations.
+    pub held: bool,
     /// What its copies survive.
     pub durability: Durability,
     /// Whether its lines are those of a home, and what that has.
@@ -128,6 +132,7 @@ impl Asked {
             layout,
             copies,
             two_rounds: false,
+            held: false,
             durability: Durability::Memory,
             home: None,
         }
@@ -136,18 +141,26 @@ impl Asked {
 
 impl Group {
     /// How its requests are to go while the switch has this incarnation, if there is one: through
-    /// it or not, and which life of it chooses stamps.
+    /// it or not, which life of it chooses stamps, and whether that carries out both rounds.
     ///
     /// Where fewer than three members count, answers are few, and a round through the switch is as
     /// long as two past it. Where the switch has no room for all lines, most writes would come to
     /// it in vain before they take their two rounds.
-    fn way(&self, switch: Option<u32>) -> (bool, u32) {
+    fn way(&self, switch: Option<u32>) -> (bool, u32, bool) {
         let switch = switch.filter(|_| self.config.size >= 3);
         let fit = self.layout.bytes / u64::from(self.layout.line) <= LINES as u64;
         // What a durable member remembers of a write's fate does not outlive its restart.
         let memory = self.durability == Durability::Memory;
-        let chooser = switch.filter(|_| fit && memory && !self.two_rounds);
-        (switch.is_some(), chooser.unwrap_or(0))
+        // It looks up no line that it holds: any number of them has room.
+        let chooser = switch.filter(|_| (fit || self.held) && memory && !self.two_rounds);
+        let held = self.held && chooser.is_some();
+        (switch.is_some(), chooser.unwrap_or(0), held)
+    }
+
+    /// How its requests go.
+    fn goes(&self) -> (bool, u32, bool) {
+        let config = &self.config;
+        (config.through_switch, config.chooser, config.holds_lines)
     }
 }
 
@@ -244,13 +257,15 @@ impl Groups {
             copies: asked.copies,
             // A switch knows nothing of the epochs of stamps, which fence a home.
             two_rounds: asked.two_rounds || asked.home.is_some(),
+            held: asked.held && asked.layout.line as usize == HELD_LINE,
             durability: asked.durability,
             home: asked.home,
             config: config(&members).map_err(Unchanged::Config)?,
             mapped: None,
         };
         let way = group.way(view.switch);
-        (group.config.through_switch, group.config.chooser) = way;
+        let config = &mut group.config;
+        (config.through_switch, config.chooser, config.holds_lines) = way;
         let mut next = self.next()?;
         match free {
             Some(at) => next.rows[at] = group,
@@ -387,12 +402,12 @@ impl Groups {
     /// With the first group that goes another way than this incarnation of the switch allows, or
     /// none of it, brought into line.
     pub fn follow_switch(&self, switch: Option<u32>) -> Option<Groups> {
-        let now = |group: &Group| (group.config.through_switch, group.config.chooser);
-        let other = |group: &Group| !group.config.is_removed() && now(group) != group.way(switch);
+        let other = |group: &Group| !group.config.is_removed() && group.goes() != group.way(switch);
         let at = self.rows.iter().position(other)?;
         let change = match self.rows[at].way(switch) {
-            (through, 0) => Change::ThroughSwitch(through),
-            (_, life) => Change::AtOnce(life),
+            (through, 0, _) => Change::ThroughSwitch(through),
+            (_, life, false) => Change::AtOnce(life),
+            (_, life, true) => Change::Held(life),
         };
         self.step(at as u16, change).ok()
     }
@@ -474,6 +489,8 @@ fn is_whole(group: &Group) -> bool {
         && filling <= 1
         && config.size >= 1
         && (config.through_switch || config.chooser == 0)
+        && (config.chooser != 0 || !config.holds_lines)
+        && (!group.held || layout.line as usize == HELD_LINE)
         && if config.is_removed() {
             bits == 0 && !config.through_switch
         } else {
@@ -705,6 +722,49 @@ mod tests {
         assert_eq!(past.follow_switch(None), None);
         assert_eq!(past.get(1).unwrap().config.number, 2);
         assert_eq!(past.get(0).unwrap().config.number, 1);
+    }
+
+    #[test]
+    fn a_switch_holds_lines_where_a_region_asks_and_its_lines_and_copies_allow_it() {
+        let with = view(0b111).admit_switch().unwrap();
+        let held = |layout, asked| Asked {
+            layout,
+            held: true,
+            ..asked
+        };
+        let lines_of = |line, bytes| Layout::new(line, bytes).unwrap();
+        let durable = Asked {
+            durability: Durability::Sync,
+            ..lines(3)
+        };
+        // However many lines there are: it looks up none of them.
+        let asked = [
+            held(lines_of(64, 1 << 30), lines(3)),
+            held(lines_of(128, 1 << 20), lines(3)),
+            held(lines_of(64, 640), durable),
+            lines(3),
+        ];
+        let mut groups = Groups::default();
+        for (nth, asked) in asked.into_iter().enumerate() {
+            let name = alloc::format!("region {nth}");
+            groups = groups.create((&name, 0), asked, (&with, 0)).unwrap();
+        }
+        assert!(groups.is_consistent());
+        let ways = |groups: &Groups| groups.rows.iter().map(Group::goes).collect::<Vec<_>>();
+        let life = with.switch.unwrap();
+        let of_others = [(true, life, false), (true, 0, false), (true, life, false)];
+        assert_eq!(ways(&groups)[0], (true, life, true));
+        assert_eq!(ways(&groups)[1..], of_others);
+        // Without the switch it goes past it, and another life holds lines when it is named.
+        let past = groups.follow_switch(None).unwrap();
+        assert_eq!(ways(&past)[0], (false, 0, false));
+        let again = with.exclude_switch().unwrap().admit_switch().unwrap();
+        let next = past.follow_switch(again.switch).unwrap();
+        assert_eq!(ways(&next)[0], (true, again.switch.unwrap(), true));
+        let mut lying = groups;
+        lying.rows[1].config.holds_lines = true;
+        lying.rows[1].config.chooser = 0;
+        assert!(!lying.is_consistent());
     }
 
     #[test]

@@ -23,14 +23,17 @@
 //! Where the group's config says so, it also chooses stamps, so that a write takes one round: see
 //! [`super::stamps`].
 //!
+//! Where the config says that it holds lines, it carries out both rounds: see [`super::held`].
+//!
 //! A request that comes again empties its row, and all are asked again. Segments of a line always
 //! pass and are never counted: who sends them answers once without. What is of another config than
 //! the table's is passed on as it is, and the requester counts.
 
+use super::held::{Carries, HeldLines};
 use super::numbers;
 use super::rmt::{Array, Pass, Pipeline, Violation};
 use super::stamps::Stamps;
-use crate::abd::{Config, Defect, GROUPS, MEMBERS, Quorum, Stamp, Writer, config_of};
+use crate::abd::{Config, Defect, GROUPS, HELD_LINE, MEMBERS, Quorum, Stamp, Writer, config_of};
 use crate::wire::{
     Copyset, Dest, Flags, Header, Kind, MAX_NODES, MAX_REQUESTERS, NodeId, Own, RequesterId,
 };
@@ -48,6 +51,8 @@ pub struct Counted {
     nodes: [Option<NodeId>; MEMBERS],
     /// The life of the switch that chooses stamps.
     chooser: u32,
+    /// Whether it holds lines.
+    holds_lines: bool,
 }
 
 impl Counted {
@@ -59,6 +64,7 @@ impl Counted {
             quorum: config.quorum(),
             nodes: core::array::from_fn(|place| config.node(place)),
             chooser: config.chooser,
+            holds_lines: config.holds_lines,
         }
     }
 
@@ -81,6 +87,30 @@ impl Counted {
     pub const fn chooser(&self) -> u32 {
         self.chooser
     }
+
+    /// Whether the switch holds lines between the rounds of an operation.
+    pub const fn holds_lines(&self) -> bool {
+        self.holds_lines
+    }
+
+    /// Whether these members are a quorum.
+    pub(super) const fn reached(&self, set: u8) -> bool {
+        (set & self.counting).count_ones() >= self.quorum
+    }
+
+    /// The nodes at these places.
+    pub(super) fn at(&self, places: u8) -> Copyset {
+        let of = |set: Copyset, (place, node): (usize, &Option<NodeId>)| match node {
+            Some(node) if places >> place & 1 == 1 => set.with(*node),
+            _ => set,
+        };
+        self.nodes.iter().enumerate().fold(Copyset::EMPTY, of)
+    }
+
+    /// The nodes of the members that count.
+    pub(super) fn counting_nodes(&self) -> Copyset {
+        self.at(self.counting)
+    }
 }
 
 /// See the module.
@@ -94,6 +124,7 @@ pub struct QuorumProgram {
     pub(super) answered: Array<u8>,
     pub(super) agree: Array<u8>,
     pub(super) stamps: Stamps,
+    pub(super) held: HeldLines,
     groups: [Option<Counted>; GROUPS],
     /// Requesters of each node that have rows, two each, by the parity of their numbers.
     slots: usize,
@@ -106,8 +137,12 @@ pub struct QuorumProgram {
 /// Bits of a row's config.
 const CONFIG: u64 = (1 << 30) - 1;
 
+/// The phase of an operation whose rounds the switch carries out: before the others, since a write
+/// whose fate is known is stored by its requester, under the same number.
+pub(super) const HELD: u64 = 0;
+
 /// What ABD-OP keeps: `number:32 | config:30 | phase:2`.
-const fn operation(header: &Header, config: u32, phase: u64) -> u64 {
+pub(super) const fn operation(header: &Header, config: u32, phase: u64) -> u64 {
     (header.seq.low() as u64) << 32 | (config as u64 & CONFIG) << 2 | phase
 }
 
@@ -118,6 +153,7 @@ const fn phase(kind: Kind) -> Option<(u64, bool)> {
         Kind::AbdStampAck | Kind::AbdReadAck => (1, true),
         Kind::AbdWrite | Kind::AbdWriteBack => (2, false),
         Kind::AbdWriteAck | Kind::AbdWriteBackAck => (2, true),
+        Kind::AbdLineRead | Kind::AbdLineWrite => (HELD, false),
         _ => return None,
     })
 }
@@ -145,6 +181,7 @@ impl QuorumProgram {
             own_life: 0,
             broken: None,
             stamps: Stamps::new(5, rows, lines),
+            held: HeldLines::new(8, rows),
         }
     }
 
@@ -167,7 +204,7 @@ impl QuorumProgram {
         self
     }
 
-    fn has(&self, defect: Defect) -> bool {
+    pub(super) fn has(&self, defect: Defect) -> bool {
         self.broken == Some(defect)
     }
 
@@ -217,7 +254,7 @@ impl QuorumProgram {
             (at, operation, max, counts)
         });
         let rows = rows.collect::<alloc::vec::Vec<_>>();
-        (rows, self.groups, self.stamps.state())
+        (rows, self.groups, self.stamps.state(), self.held.state())
     }
 
     /// Whether packets of this kind are counted, or make members count.
@@ -225,25 +262,19 @@ impl QuorumProgram {
         phase(kind).is_some()
     }
 
-    /// Whether `leaves` is the packet `came`, whose body goes along then: not an answer of the
-    /// switch's own.
-    pub fn passes_on(came: &Header, leaves: &Header) -> bool {
-        (came.kind, came.sender) == (leaves.kind, leaves.sender)
-    }
-
-    /// A packet of ABD's comes: what leaves, and to whom. Its body goes along with what is passed
-    /// on, and with nothing else.
-    pub fn handle(&mut self, header: &Header, own: &Own) -> Option<(Dest, Header, Own)> {
-        // A rule of the pipeline that does not hold is a defect of this program;
-        // the packet is dropped.
-        self.pass(header, own).unwrap_or(None)
-    }
-
-    fn pass(
+    /// A packet of ABD's comes with this body: what leaves, to whom, and with which body.
+    pub fn handle(
         &mut self,
         header: &Header,
         own: &Own,
-    ) -> Result<Option<(Dest, Header, Own)>, Violation> {
+        body: &[u8],
+    ) -> Option<(Dest, Header, Own, Carries)> {
+        // A rule of the pipeline that does not hold is a defect of this program;
+        // the packet is dropped.
+        self.pass(header, own, body).unwrap_or(None)
+    }
+
+    fn pass(&mut self, header: &Header, own: &Own, body: &[u8]) -> Result<Leaves, Violation> {
         let Some((phase, answers)) = phase(header.kind) else {
             return Ok(None);
         };
@@ -255,9 +286,19 @@ impl QuorumProgram {
         let config = config_of(own);
         let known = group.filter(|group| group.config == config);
         let counted = known.filter(|_| slot < self.slots && at < self.operation.len());
+        let chooses = known.is_some_and(|group| self.chooses(&group));
         let asks = header.kind == Kind::AbdWrite && own.a == 0;
-        if asks && counted.is_none() && known.is_some_and(|group| self.chooses(&group)) {
+        if asks && counted.is_none() && chooses {
             return Ok(Some(missed(header, own)));
+        }
+        if phase == HELD {
+            let holds = known.filter(|group| chooses && group.holds_lines);
+            return match (holds, counted) {
+                (Some(_), None) => Ok(Some(missed(header, own))),
+                (Some(group), Some(_)) => self.hold(at, (header, own, body), &group),
+                // Another life may have carried it out. So it is not told that this one cannot.
+                (None, _) => Ok(None),
+            };
         }
         let pass = self.pipeline.enter();
         match (answers, counted) {
@@ -271,14 +312,29 @@ impl QuorumProgram {
                 self.stamped(&pass, (at, again, chooses), header, own)
             }
             (true, None) => Ok(Some(passed(header, own))),
-            (true, Some(_)) if header.flags.has(Flags::DATA) => {
+            (true, Some(group)) if header.flags.has(Flags::DATA) && !group.holds_lines => {
                 self.stamps.raise(&pass, header.tag, Stamp(own.a), false)?;
                 Ok(Some(passed(header, own)))
             }
-            (true, Some(group)) => {
-                let operation = (header.incarnation, operation(header, config, phase));
-                self.answer(&pass, at, operation, (header, own, &group))
-            }
+            (true, Some(group)) => self.answer(&pass, (at, phase), (header, own, body), &group),
+        }
+    }
+
+    /// A request of an operation whose rounds the switch carries out.
+    fn hold(
+        &mut self,
+        at: usize,
+        (header, own, body): (&Header, &Own, &[u8]),
+        group: &Counted,
+    ) -> Result<Leaves, Violation> {
+        if header.kind == Kind::AbdLineWrite && body.len() != HELD_LINE {
+            return Ok(None);
+        }
+        let pass = self.pipeline.enter();
+        let operation = (header.incarnation, operation(header, group.config, HELD));
+        match self.request(&pass, at, operation)? {
+            None => Ok(None),
+            Some(again) => self.begin_held(&pass, (at, again), (header, own, body), group),
         }
     }
 
@@ -295,7 +351,7 @@ impl QuorumProgram {
         (at, again, chooses): (usize, bool, bool),
         header: &Header,
         own: &Own,
-    ) -> Result<Option<(Dest, Header, Own)>, Violation> {
+    ) -> Result<Leaves, Violation> {
         let line = header.tag;
         match header.kind {
             // Another life may have chosen for it. So it is not told that it has none.
@@ -369,20 +425,51 @@ impl QuorumProgram {
     fn answer(
         &mut self,
         pass: &Pass,
-        at: usize,
-        (life, operation): (u32, u64),
-        (header, own, group): (&Header, &Own, &Counted),
-    ) -> Result<Option<(Dest, Header, Own)>, Violation> {
+        (at, phase): (usize, u64),
+        (header, own, body): (&Header, &Own, &[u8]),
+        group: &Counted,
+    ) -> Result<Leaves, Violation> {
         let place = (group.nodes.iter()).position(|node| *node == Some(header.sender));
         let Some(place) = place else {
             return Ok(None);
         };
-        let of_life = self.life.access(pass, at, |row| *row == life)?;
-        if !(self.operation.access(pass, at, |row| *row == operation)? && of_life) {
-            self.stamps.raise(pass, header.tag, Stamp(own.a), false)?;
+        let of_life = self
+            .life
+            .access(pass, at, |row| *row == header.incarnation)?;
+        let row = self.operation.access(pass, at, |row| *row)?;
+        let (stamp, bit) = (Stamp(own.a), 1u8 << place);
+        if of_life && row == operation(header, group.config, HELD) {
+            return self.answer_held(pass, (at, bit), (header, own, body), group);
+        }
+        if header.flags.has(Flags::DATA) {
+            self.stamps.raise(pass, header.tag, stamp, false)?;
+            return Ok(Some(passed(header, own)));
+        }
+        if !of_life || row != operation(header, group.config, phase) {
+            self.stamps.raise(pass, header.tag, stamp, false)?;
             return Ok(None);
         }
-        let (high, low, bit) = ((own.a >> 32) as u32, own.a as u32, 1u8 << place);
+        let tally = self.tally(pass, at, stamp, bit)?;
+        if group.reached(tally.before) || !group.reached(tally.told.answered) {
+            self.stamps.raise(pass, header.tag, stamp, false)?;
+            return Ok(None);
+        }
+        let told = tally.told;
+        let learned = header.kind == Kind::AbdStampAck;
+        let by = learned.then_some((at, header.seq));
+        self.stamps.completed(pass, header.tag, told.max, by)?;
+        Ok(Some(completed(header, own, told, Carries::Nothing)))
+    }
+
+    /// Counts an answer in its row.
+    pub(super) fn tally(
+        &mut self,
+        pass: &Pass,
+        at: usize,
+        stamp: Stamp,
+        bit: u8,
+    ) -> Result<Tally, Violation> {
+        let (high, low) = ((stamp.0 >> 32) as u32, stamp.0 as u32);
         let (of_high, max_high) = self.max_high.access(pass, at, |max| {
             let order = high.cmp(max);
             *max = high.max(*max);
@@ -408,48 +495,87 @@ impl QuorumProgram {
             };
             *set
         })?;
-        let reached = |set: u8| (set & group.counting).count_ones() >= group.quorum;
-        if reached(before) || !reached(answered) {
-            self.stamps.raise(pass, header.tag, Stamp(own.a), false)?;
-            return Ok(None);
-        }
+        let max = Stamp(u64::from(max_high) << 32 | u64::from(max_low));
         let told = Quorum {
             answered,
             agree,
-            max: Stamp(u64::from(max_high) << 32 | u64::from(max_low)),
+            max,
         };
-        let learned = header.kind == Kind::AbdStampAck;
-        let by = learned.then_some((at, header.seq));
-        self.stamps.completed(pass, header.tag, told.max, by)?;
-        let mut header = *header;
-        header.sender = super::SWITCH;
-        header.copyset = Copyset(told.to_copyset());
-        let own = Own {
-            a: told.max.0,
-            b: own.b,
-        };
-        Ok(Some((Dest::Agent(header.requester.node), header, own)))
+        Ok(Tally {
+            before,
+            order,
+            told,
+        })
     }
 }
 
-/// A request, to the members that it names; the provider's copy says so.
-fn multiplied(header: &Header, own: &Own) -> (Dest, Header, Own) {
-    let provider = (header.kind == Kind::AbdRead).then_some(header.offset as NodeId);
-    let nodes = header.copyset;
-    (Dest::Agents { nodes, provider }, *header, *own)
+/// What leaves, and to whom.
+pub(super) type Leaves = Option<(Dest, Header, Own, Carries)>;
+
+/// A row that has counted an answer.
+pub(super) struct Tally {
+    /// Who had answered before.
+    pub before: u8,
+    /// How the answer's stamp stands to the highest before it.
+    pub order: Ordering,
+    /// What has been said so far.
+    pub told: Quorum,
 }
 
-/// The answer to a write without a stamp for which none was chosen, nor will be.
-fn missed(header: &Header, own: &Own) -> (Dest, Header, Own) {
-    let mut header = header.answer(Kind::AbdWriteAck, super::SWITCH);
+/// The answer that completes a quorum.
+pub(super) fn completed(
+    header: &Header,
+    own: &Own,
+    told: Quorum,
+    carries: Carries,
+) -> (Dest, Header, Own, Carries) {
+    let mut header = *header;
+    header.sender = super::SWITCH;
+    header.copyset = Copyset(told.to_copyset());
+    let own = Own {
+        a: told.max.0,
+        b: own.b,
+    };
+    (Dest::Agent(header.requester.node), header, own, carries)
+}
+
+/// A request, to the members that it names; the provider's copy says so.
+fn multiplied(header: &Header, own: &Own) -> (Dest, Header, Own, Carries) {
+    let provider = (header.kind == Kind::AbdRead).then_some(header.offset as NodeId);
+    let nodes = header.copyset;
+    (
+        Dest::Agents { nodes, provider },
+        *header,
+        *own,
+        Carries::WhatCame,
+    )
+}
+
+/// The answer to a request without a stamp that the switch does not carry out, nor will.
+pub(super) fn missed(header: &Header, own: &Own) -> (Dest, Header, Own, Carries) {
+    let kind = match header.kind {
+        Kind::AbdLineRead => Kind::AbdReadAck,
+        _ => Kind::AbdWriteAck,
+    };
+    let mut header = header.answer(kind, super::SWITCH);
     header.copyset = Copyset::EMPTY;
     header.flags = Flags::default();
     header.offset = 0;
-    (Dest::Agent(header.requester.node), header, *own)
+    (
+        Dest::Agent(header.requester.node),
+        header,
+        *own,
+        Carries::Nothing,
+    )
 }
 
-fn passed(header: &Header, own: &Own) -> (Dest, Header, Own) {
-    (Dest::Agent(header.requester.node), *header, *own)
+fn passed(header: &Header, own: &Own) -> (Dest, Header, Own, Carries) {
+    (
+        Dest::Agent(header.requester.node),
+        *header,
+        *own,
+        Carries::WhatCame,
+    )
 }
 
 #[cfg(test)]
@@ -482,8 +608,8 @@ mod tests {
         (from, stamp, config): (NodeId, u64, u32),
     ) -> Option<(Header, Own)> {
         let answer = header.answer(header.kind, from);
-        let left = program.handle(&answer, &own(Stamp(stamp), config));
-        left.map(|(to, header, own)| {
+        let left = program.handle(&answer, &own(Stamp(stamp), config), &[]);
+        left.map(|(to, header, own, _)| {
             assert_eq!(to, Dest::Agent(WHO.node));
             (header, own)
         })
@@ -493,7 +619,11 @@ mod tests {
     fn the_answer_that_completes_a_quorum_says_who_and_the_exact_maximum() {
         for (members, quorum) in [(3, 2), (5, 3), (7, 4)] {
             let (mut program, config) = program(members);
-            let ask = program.handle(&packet(Kind::AbdStamp, 1), &own(Stamp::NONE, config.number));
+            let ask = program.handle(
+                &packet(Kind::AbdStamp, 1),
+                &own(Stamp::NONE, config.number),
+                &[],
+            );
             assert!(matches!(ask, Some((Dest::Agents { .. }, ..))));
             let ack = packet(Kind::AbdStampAck, 1);
             let (high, low) = (5 << 32 | 7, 4 << 32 | u64::from(u32::MAX));
@@ -512,7 +642,11 @@ mod tests {
             assert_eq!(told.agree, 1 | 1 << (quorum - 1));
             // Late ones are not passed on, until all are asked again.
             assert_eq!(answer(&mut program, &ack, (quorum, high, 1)), None);
-            program.handle(&packet(Kind::AbdStamp, 1), &crate::abd::own(Stamp::NONE, 1));
+            program.handle(
+                &packet(Kind::AbdStamp, 1),
+                &crate::abd::own(Stamp::NONE, 1),
+                &[],
+            );
             assert_eq!(answer(&mut program, &ack, (0, high, 1)), None);
         }
     }
@@ -522,19 +656,19 @@ mod tests {
         let (mut program, config) = program(3);
         let mut late = config;
         late.number = 2;
-        program.handle(&packet(Kind::AbdRead, 1), &own(Stamp::NONE, 1));
+        program.handle(&packet(Kind::AbdRead, 1), &own(Stamp::NONE, 1), &[]);
         let ack = packet(Kind::AbdReadAck, 1);
         assert_eq!(answer(&mut program, &ack, (0, 5, 1)), None);
         // An operation of the other parity has a row of its own, a later one of the same takes it.
-        program.handle(&packet(Kind::AbdRead, 2), &own(Stamp::NONE, 1));
+        program.handle(&packet(Kind::AbdRead, 2), &own(Stamp::NONE, 1), &[]);
         assert_eq!(
             answer(&mut program, &packet(Kind::AbdReadAck, 2), (1, 5, 1)),
             None
         );
-        program.handle(&packet(Kind::AbdWriteBack, 1), &own(Stamp(5), 1));
+        program.handle(&packet(Kind::AbdWriteBack, 1), &own(Stamp(5), 1), &[]);
         assert_eq!(answer(&mut program, &ack, (1, 5, 1)), None);
         assert_eq!(
-            program.handle(&packet(Kind::AbdRead, 1), &own(Stamp::NONE, 1)),
+            program.handle(&packet(Kind::AbdRead, 1), &own(Stamp::NONE, 1), &[]),
             None
         );
         // The table changes: answers to what was asked before are passed on, one by one,
@@ -551,8 +685,8 @@ mod tests {
     #[test]
     fn strangers_count_nothing_and_segments_pass() {
         let (mut program, _) = program(3);
-        let ask = program.handle(&packet(Kind::AbdRead, 1), &own(Stamp::NONE, 1));
-        assert!(ask.is_some_and(|(_, header, _)| header.kind == Kind::AbdRead));
+        let ask = program.handle(&packet(Kind::AbdRead, 1), &own(Stamp::NONE, 1), &[]);
+        assert!(ask.is_some_and(|(_, header, ..)| header.kind == Kind::AbdRead));
         let mut segment = packet(Kind::AbdReadAck, 1);
         assert_eq!(answer(&mut program, &segment, (8, 5, 1)), None);
         segment.flags = Flags::DATA;
@@ -566,7 +700,7 @@ mod tests {
         // A group that is not counted for is passed on in both directions.
         let mut other = packet(Kind::AbdRead, 3);
         other.tag = Tag(first_line(1).0);
-        assert!(program.handle(&other, &own(Stamp::NONE, 1)).is_some());
+        assert!(program.handle(&other, &own(Stamp::NONE, 1), &[]).is_some());
         assert!(answer(&mut program, &other.answer(Kind::AbdReadAck, 1), (1, 5, 1)).is_some());
     }
 
@@ -584,8 +718,8 @@ mod tests {
             header
         };
         let mut pass = |kind, slot, line, stamp: u64| {
-            let left = program.handle(&of(kind, slot, line), &own(Stamp(stamp), 1));
-            left.map(|(_, header, own)| (header.kind, own.a))
+            let left = program.handle(&of(kind, slot, line), &own(Stamp(stamp), 1), &[]);
+            left.map(|(_, header, own, _)| (header.kind, own.a))
         };
         pass(Kind::AbdStamp, 3, 0, 0);
         // Another line takes the entry, and a write of the first one completes meanwhile.

@@ -26,6 +26,10 @@ pub enum QuorumField {
     Learner,
     /// ABD-STAMP of an entry that there is.
     Stamp,
+    /// ABD-STORED, by row.
+    Stored,
+    /// ABD-HELD: word *n* of the line of a row, by `row * 16 + n`.
+    Held,
 }
 
 impl QuorumField {
@@ -41,6 +45,8 @@ impl QuorumField {
             QuorumField::Line => "ABD-LINE",
             QuorumField::Learner => "ABD-LEARNER",
             QuorumField::Stamp => "ABD-STAMP",
+            QuorumField::Stored => "ABD-STORED",
+            QuorumField::Held => "ABD-HELD",
         }
     }
 }
@@ -74,8 +80,14 @@ impl QuorumProgram {
                 (QuorumField::Answered, self.answered.items()[at].into()),
                 (QuorumField::Agree, self.agree.items()[at].into()),
                 (QuorumField::Chosen, self.stamps.chosen.items()[at]),
+                (QuorumField::Stored, self.held.stored.items()[at].into()),
             ];
             add(&mut registers, at, &values);
+            let words = &self.held.words;
+            for (nth, array) in words.iter().enumerate() {
+                let word = [(QuorumField::Held, array.items()[at].into())];
+                add(&mut registers, at * words.len() + nth, &word);
+            }
         }
         for (at, line) in self.stamps.lines.items().iter().enumerate() {
             if line.used {

@@ -191,8 +191,8 @@ impl Registers {
     fn arrive(&mut self, (to, header, own, bytes, records): &Message) {
         if *to == SWITCH {
             let switch = self.switch.as_mut().expect("packets to it");
-            if let Some((to, header, own)) = switch.handle(header, own) {
-                self.put(to, header, own, (bytes, records));
+            if let Some((to, header, own, carries)) = switch.handle(header, own, bytes) {
+                self.put(to, header, own, (carries.bytes(bytes), records));
             }
             return;
         }
@@ -430,7 +430,7 @@ fn packets_that_no_node_has_sent_break_nothing() {
             // of bounds.
             rack.arrive(&(to, header, own, bytes, vec![record; 2]));
             if let Some(switch) = &mut rack.switch {
-                switch.handle(&header, &own);
+                switch.handle(&header, &own, &[]);
             }
             assert!(rack.packets.len() < 10_000, "a storm");
             rack.packets.clear();

@@ -25,6 +25,8 @@ struct GroupText {
     copies: u8,
     #[serde(default)]
     two_rounds: bool,
+    #[serde(default, skip_serializing_if = "is_not")]
+    held: bool,
     #[serde(default = "memory")]
     durability: String,
     /// Of one whose lines are those of a home: objects, or blocks, of which these writes survive.
@@ -44,6 +46,9 @@ struct GroupText {
     /// The life of the switch that chooses stamps; 0: none.
     #[serde(default)]
     chooser: u32,
+    /// Whether that carries out both rounds.
+    #[serde(default, skip_serializing_if = "is_not")]
+    holds_lines: bool,
     /// Who has its pages for itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mapped: Option<MemberText>,
@@ -58,6 +63,11 @@ struct MemberText {
 
 fn memory() -> String {
     Durability::Memory.name().into()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_not(flag: &bool) -> bool {
+    !flag
 }
 
 fn one() -> u32 {
@@ -91,6 +101,7 @@ fn of_group(group: &Group) -> GroupText {
         line: group.layout.line,
         copies: group.copies,
         two_rounds: group.two_rounds,
+        held: group.held,
         durability: group.durability.name().into(),
         home: group.home.map(|kept| kept.name().into()),
         config: config.number,
@@ -101,6 +112,7 @@ fn of_group(group: &Group) -> GroupText {
         since: config.since,
         through_switch: config.through_switch,
         chooser: config.chooser,
+        holds_lines: config.holds_lines,
         mapped: group.mapped.map(member),
     }
 }
@@ -161,6 +173,7 @@ fn to_group(text: GroupText) -> Result<Group, String> {
             through_switch: text.through_switch,
             chooser: text.chooser,
             since: text.since,
+            holds_lines: text.holds_lines,
             first: text.first,
         },
         mapped: text.mapped.map(member),

@@ -43,7 +43,9 @@ impl Counting {
         let rows = groups.rows.iter().map(|group| &group.config);
         for (number, config) in rows.enumerate() {
             let counted = config.through_switch.then(|| Counted::new(config));
-            let elsewhere = taken(number as u16, counted);
+            // No other form of the program holds lines.
+            let here = counted.is_some_and(|counted| counted.holds_lines());
+            let elsewhere = taken(number as u16, counted.filter(|_| !here)) && !here;
             let counted = counted.filter(|_| !elsewhere);
             part.program.count(number as u16, counted);
             if let Some(heard) = part.heard.get_mut(number) {
@@ -63,19 +65,16 @@ impl Counting {
         let mut part = self.part.lock().whole();
         let heard = part.heard.get(usize::from(header.tag.home().0));
         let behind = heard.is_some_and(|heard| *heard < config_of(&own));
-        let left = part.program.handle(header, &own);
+        let left = part.program.handle(header, &own, rest);
         drop(part);
         if let (true, Some(act)) = (behind, self.behind.get()) {
             act();
         }
-        let came = header;
-        let Some((to, header, own)) = left else {
+        let Some((to, header, own, carries)) = left else {
             return;
         };
         let mut bytes = own.to_bytes().to_vec();
-        if QuorumProgram::passes_on(came, &header) {
-            bytes.extend(rest);
-        }
+        bytes.extend(carries.bytes(rest));
         for (to, header) in Output::new(to, header).copies(host) {
             net.send(listening(to, &header), &header, Body::Bytes(&bytes), reply);
         }

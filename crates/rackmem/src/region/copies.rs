@@ -149,6 +149,7 @@ fn next(
     };
     let named = (spec.name(), spec.element);
     let next = groups.create(named, asked, (&view, first));
+        held: spec.held,
     let next = next.map_err(|why| match why {
         Unchanged::Members(live) => RegionError::FewMembers {
             copies: spec.copies,
@@ -252,6 +253,7 @@ pub(super) fn infos(groups: &Groups) -> Vec<RegionInfo> {
         addr: group_address(number as u16, group),
         generation: group.config.first,
     };
+            held: group.held,
     let rows = groups.rows.iter().enumerate();
     let there = |group: &Group| group.name != names::GROUP && !group.config.is_removed();
     let regions = rows.filter(|(_, group)| there(group));

@@ -224,6 +224,7 @@ impl RegionInfo {
                 copies: 0,
                 line: MIN_LINE,
                 two_rounds: false,
+                held: false,
                 durability: Durability::Memory,
                 survives: Survives::Rest,
             },

@@ -40,6 +40,7 @@ pub struct RegionSpec {
     pub(super) copies: u8,
     pub(super) line: u32,
     pub(super) two_rounds: bool,
+    pub(super) held: bool,
     pub(super) durability: Durability,
     pub(super) survives: Survives,
 }
@@ -77,6 +78,7 @@ impl RegionSpec {
             copies: 0,
             line: MIN_LINE,
             two_rounds: false,
+            held: false,
             durability: Durability::Memory,
             survives: Survives::Rest,
         }
@@ -173,6 +175,15 @@ impl RegionSpec {
     #[must_use]
     pub fn two_rounds(mut self) -> Self {
         self.two_rounds = true;
+        self
+    }
+
+    /// A switch that can hold lines carries out both rounds of an operation: the region's users
+    /// send one request and get one answer. For lines of 64 bytes and copies in memory; without
+    /// such a switch operations go as without this call.
+    #[must_use]
+    pub fn line64(mut self) -> Self {
+        (self.line, self.held) = (MIN_LINE, true);
         self
     }
 

@@ -83,18 +83,56 @@ fn a_write_takes_one_round_where_the_switch_knows_its_line() {
     }
 }
 
+/// A switch that holds lines carries out both rounds from the first write on: one request and one
+/// answer an operation. Without a switch the region is as any other.
+#[test]
+fn an_operation_is_one_request_and_one_answer_where_the_switch_holds_lines() {
+    for (fabric, mode) in FABRICS.into_iter().flat_map(|f| MODES.map(|m| (f, m))) {
+        let what = format!("{fabric:?} {mode:?}");
+        let rack = rack(fabric, mode, 4);
+        let (done, asked) = rounds(&rack, &RegionSpec::new("held", 640).copies(3).line64());
+        assert_eq!((done.writes, done.reads), (2 * WRITES, 2), "{what}");
+        let taken = (done.write_rounds, done.read_rounds);
+        match mode {
+            Mode::Switch => {
+                assert_eq!(taken, (2 * WRITES, 2), "{what}");
+                let carried =
+                    [Kind::AbdLineWrite, Kind::AbdLineRead].map(|kind| received(&rack, kind));
+                assert!(
+                    carried[0] >= 2 * WRITES && carried[1] >= 2,
+                    "{what}: {carried:?}"
+                );
+                assert_eq!(asked, 0, "{what}");
+            }
+            Mode::HomeOnly => assert_eq!(taken.0, 4 * WRITES, "{what}"),
+        }
+        let group = &rack.node(2).groups()[0];
+        assert_eq!(group.one_round, mode == Mode::Switch, "{what}");
+    }
+}
+
 /// Two nodes write, one reads; one of those that write dies in the middle, then a member that keeps
 /// a copy, which is replaced, then the switch, which comes again. What has been acknowledged is not
 /// lost, what has not may have happened, and nothing happens twice.
 #[test]
 fn writes_of_one_round_outlive_a_requester_a_member_and_the_switch() {
+    outlive("rounds", |spec| spec);
+}
+
+/// Likewise where the switch carries out both rounds of writes and reads.
+#[test]
+fn what_a_switch_carries_out_outlives_a_requester_a_member_and_the_switch() {
+    outlive("held", RegionSpec::line64);
+}
+
+fn outlive(name: &str, asks: fn(RegionSpec) -> RegionSpec) {
     for fabric in NETWORKS {
         let more = "lease = '500ms'\npatience = '60s'\nreplace_after = '0s'\nswitch = SWITCH\n";
-        let cluster = Cluster::new("rounds", fabric, 5, more);
+        let cluster = Cluster::new(name, fabric, 5, more);
         let mut switch = Some(Rack::serve_switch(&cluster.config).unwrap());
         let (mut racks, nodes) = cluster.nodes(5);
         // Node 3 and 4 keep no copy.
-        let spec = RegionSpec::new("history", 64 * history::LINES).copies(3);
+        let spec = asks(RegionSpec::new("history", 64 * history::LINES).copies(3));
         nodes[0].create_region(&spec).unwrap();
         assert!(nodes[0].groups()[0].one_round, "{fabric}");
         let (stop, dead) = (AtomicBool::new(false), AtomicBool::new(false));

@@ -3,7 +3,7 @@
 use super::Witness::{
     self, Adopted, Agreed, AtOnce, Counted, CutSync, Disagreed, EndedByRemoval, Fenced, Fetched,
     Filled, FilledOver, HadCome, KeptSync, NeverCame, Recounted, RefusedStore, Repaired, Retaken,
-    Superseded, ToldConfig,
+    Superseded, ToldConfig, WrittenBack, WrittenBySwitch,
 };
 use super::scenario::{Budget, Op, Scenario, Store};
 use rackmem_proto::abd::{Change, Member};
@@ -35,6 +35,7 @@ const BASE: Scenario = Scenario {
     segments: 1,
     switch: false,
     at_once: false,
+    held: false,
     entries: 4,
     homes: false,
     quorum_first: false,
@@ -422,6 +423,48 @@ pub const SCENARIOS: &[Scenario] = &[
         states: 8_806,
         ..BASE
     },
+    Scenario {
+        name: "abd-line64",
+        about: "a switch carries out both rounds, for a writer and a reader; one of three members is gone",
+        threads: &[&[W], &[R]],
+        dead: &[4],
+        switch: true,
+        at_once: true,
+        held: true,
+        sometimes: &[WrittenBySwitch, WrittenBack, AtOnce, Agreed],
+        states: 555,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-line64-again",
+        about: "likewise, and requests come twice",
+        threads: &[&[W, R], &[W]],
+        copies: 1,
+        switch: true,
+        at_once: true,
+        held: true,
+        budget: Budget {
+            early: 1,
+            double: 1,
+            ..CALM
+        },
+        sometimes: &[WrittenBySwitch, AtOnce],
+        states: 54_801,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-line64-cut",
+        about: "the switch forgets what it holds, and a write asks for its fate",
+        threads: &[&[W, W], &[R]],
+        copies: 1,
+        switch: true,
+        at_once: true,
+        held: true,
+        budget: Budget { switch: 1, ..CALM },
+        sometimes: &[AtOnce, HadCome, NeverCame],
+        states: 20_230,
+        ..BASE
+    },
 ];
 
 const R1: Op = Op::Read(1);
@@ -500,6 +543,22 @@ pub const WALKS: &[Scenario] = &[
         segments: 2,
         switch: true,
         at_once: true,
+        changes: &[Change::Replace(4, member(7, 1)), Change::Filled(7)],
+        budget: Budget {
+            switch: 3,
+            abandon: 3,
+            ..ROUGH
+        },
+        ..BASE
+    },
+    Scenario {
+        name: "walk-line64",
+        about: "a switch carries out both rounds, forgets what it holds, and a member is replaced",
+        threads: MANY,
+        spares: 1,
+        switch: true,
+        at_once: true,
+        held: true,
         changes: &[Change::Replace(4, member(7, 1)), Change::Filled(7)],
         budget: Budget {
             switch: 3,

@@ -14,7 +14,7 @@ use rackmem_proto::abd::{
     Stamp, first_line,
 };
 use rackmem_proto::membership::host;
-use rackmem_proto::switch::{Counted, QuorumProgram};
+use rackmem_proto::switch::{Carries, Counted, QuorumProgram};
 use rackmem_proto::wire::{
     Dest, Flags, HEADER_LEN, Header, MAX_REQUESTERS, NodeId, OWN_LEN, Own, Tag, segment_len,
 };
@@ -372,10 +372,10 @@ impl Model {
     fn at_switch(&mut self, to: Dest, packet: InFlight) {
         let InFlight { header, own, len } = packet;
         let left = match to {
-            Dest::Switch => self.switch.handle(&header, &own),
-            to => Some((to, header, own)),
+            Dest::Switch => self.switch.handle(&header, &own, &[]),
+            to => Some((to, header, own, Carries::WhatCame)),
         };
-        let Some((to, leaves, own)) = left else {
+        let Some((to, leaves, own, _)) = left else {
             return;
         };
         for (to, header) in Output::new(to, leaves).copies(host) {

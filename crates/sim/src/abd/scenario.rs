@@ -68,6 +68,8 @@ pub struct Scenario {
     pub switch: bool,
     /// Whether it chooses stamps as well.
     pub at_once: bool,
+    /// Whether that switch holds lines.
+    pub held: bool,
     /// Lines whose stamps it knows at a time.
     pub entries: u8,
     /// Whether epochs fence the group: each thread is the home of an epoch, one after the other.

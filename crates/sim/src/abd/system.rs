@@ -147,6 +147,7 @@ impl Lines {
         let members: Vec<_> = before.members.iter().flatten().copied().collect();
         let mut next = world.config().again(&members).ok()?;
         next.through_switch = scenario.switch;
+        next.holds_lines = scenario.held;
         next.chooser = if scenario.at_once {
             world.switch_life
         } else {

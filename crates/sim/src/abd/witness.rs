@@ -34,6 +34,10 @@ witnesses! {
     ToldConfig,
     /// The switch has said that a quorum has answered.
     Counted,
+    /// A switch that holds lines has begun the second round of a write.
+    WrittenBySwitch,
+    /// Likewise of a read.
+    WrittenBack,
     /// A write has taken one round.
     AtOnce,
     /// A member was asked for a write of one round, and it had come there.

@@ -179,6 +179,7 @@ impl LineRack {
         let mut config = Config::first(&members).expect("a number of copies that there is");
         config.through_switch = scenario.switch;
         config.chooser = scenario.at_once.into();
+        config.holds_lines = scenario.held;
         let switch = scenario.switch.then(|| self.program(1));
         let mut judge = Judge::new(self.records, scenario.homes);
         for nth in 0..scenario.written {
@@ -387,15 +388,17 @@ impl World {
             return Ok(());
         };
         let (came, (own, rest)) = (&parcel.header, parcel.split());
-        if let Some((to, header, own)) = switch.handle(came, &own) {
+        if let Some((to, header, own, carries)) = switch.handle(came, &own, rest) {
             if header.sender == SWITCH {
                 self.witness(Witness::Counted);
             }
-            let rest = match QuorumProgram::passes_on(came, &header) {
-                true => rest,
-                false => &[],
-            };
-            Parcel::each((to, header), own, rest).for_each(|parcel| self.put(parcel));
+            match (came.kind, header.kind) {
+                (Kind::AbdStampAck, Kind::AbdWrite) => self.witness(Witness::WrittenBySwitch),
+                (Kind::AbdReadAck, Kind::AbdWriteBack) => self.witness(Witness::WrittenBack),
+                _ => {}
+            }
+            Parcel::each((to, header), own, carries.bytes(rest))
+                .for_each(|parcel| self.put(parcel));
         }
         Ok(())
     }
@@ -518,7 +521,10 @@ impl World {
         self.switch_life += 1;
         self.switch = Some(rack.program(self.switch_life));
         let chooses = self.config().chooser != 0 && !rack.has(Defect::ChooseInLastLife);
-        let next = self.config().step(Change::AtOnce(self.switch_life));
+        let next = self.config().step(match rack.scenario.held {
+            true => Change::Held(self.switch_life),
+            false => Change::AtOnce(self.switch_life),
+        });
         self.configs.extend(next.ok().filter(|_| chooses));
         self.learn_switch();
     }
@@ -562,7 +568,7 @@ impl World {
             requester.incarnation == packet.header.incarnation
                 && config.is_some_and(|config| config.number <= packet.config())
                 && waits.is_some_and(|(seq, phase)| {
-                    seq == packet.header.seq && phase.awaits() == answer
+                    seq == packet.header.seq && (phase.awaits() == answer || phase.is_held())
                 })
         };
         self.packets.retain(matters);

@@ -34,6 +34,10 @@ pub fn all() -> Vec<Generated> {
         text: quorum::write(quorum::scenarios::ABOUT, &quorum::scenarios::all()),
     });
     files.push(Generated {
+        path: "tests/conformance/golden/line64.txt".into(),
+        text: quorum::write(quorum::ABOUT_HELD, &quorum::held()),
+    });
+    files.push(Generated {
         path: "tests/conformance/golden/reads.txt".into(),
         text: reads::write(reads::scenarios::ABOUT, &reads::scenarios::all()),
     });

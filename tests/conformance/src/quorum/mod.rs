@@ -5,11 +5,13 @@
 //! another group, or of another config than the one that was told, is for the control plane, which
 //! multiplies it or passes it on uncounted.
 
+mod held;
 mod reference;
 pub mod scenarios;
 mod sequence;
 mod text;
 
+pub use held::{ABOUT_HELD, held};
 pub use reference::QuorumReference;
 pub use sequence::sequence;
 pub use text::write;

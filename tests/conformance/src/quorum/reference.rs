@@ -35,13 +35,10 @@ impl QuorumReference {
         if counted != Some(config_of(&own)) || !QuorumProgram::takes(header.kind) {
             return Reply::ControlPlane;
         }
-        let Some((to, leaves, own)) = self.program.handle(&header, &own) else {
+        let Some((to, leaves, own, carries)) = self.program.handle(&header, &own, rest) else {
             return Reply::Sent(Vec::new());
         };
-        let rest = match QuorumProgram::passes_on(&header, &leaves) {
-            true => rest,
-            false => &[],
-        };
+        let rest = carries.bytes(rest);
         let copies = Output::new(to, leaves).copies(membership::host);
         let sent = copies.filter_map(|(to, header)| {
             let mut bytes = encode(&header, OWN_LEN + rest.len()).to_vec();

@@ -19,7 +19,7 @@ pub(super) fn group(members: NodeId) -> Config {
 /// A requester that is no member.
 const WHO: RequesterId = RequesterId { node: 9, slot: 3 };
 /// A stamp of this round.
-const fn round(round: u64) -> u64 {
+pub(super) const fn round(round: u64) -> u64 {
     round << 28
 }
 
@@ -39,6 +39,8 @@ pub(super) struct QuorumPacket {
     pub flags: Flags,
     pub reply_port: u16,
     pub rest: usize,
+    /// The first of these bytes; each is the next one of that before.
+    pub first: u8,
 }
 
 impl QuorumPacket {
@@ -58,6 +60,7 @@ impl QuorumPacket {
             flags: Flags::default(),
             reply_port: 40_000,
             rest: 0,
+            first: 0,
         }
     }
 
@@ -88,17 +91,17 @@ impl QuorumPacket {
         };
         let mut bytes = encode(&header, 16 + self.rest).to_vec();
         bytes.extend(own(Stamp(self.stamp), self.config).to_bytes());
-        bytes.extend((0..self.rest).map(|nth| nth as u8));
+        bytes.extend((0..self.rest).map(|nth| self.first.wrapping_add(nth as u8)));
         Event::Packet(bytes, Reply::ControlPlane)
     }
 }
 
-fn tells(config: &Config) -> Event {
+pub(super) fn tells(config: &Config) -> Event {
     Event::Group(0, Some(*config))
 }
 
 /// A config whose stamps this life of the switch chooses.
-fn at_once(members: NodeId, life: u32) -> Config {
+pub(super) fn at_once(members: NodeId, life: u32) -> Config {
     Config {
         chooser: life,
         through_switch: true,
@@ -115,7 +118,7 @@ pub fn all() -> Vec<QuorumCase> {
     cases
 }
 
-fn case(name: &str, about: &str, events: Vec<Event>) -> QuorumCase {
+pub(super) fn case(name: &str, about: &str, events: Vec<Event>) -> QuorumCase {
     QuorumReference::case((name, about), (4, 4), &events)
 }
 

@@ -72,8 +72,13 @@ fn group_line(group: u16, config: Option<&Config>) -> String {
     };
     let last = config.members.iter().rposition(Option::is_some);
     let members: Vec<String> = (0..last.map_or(0, |last| last + 1)).map(member).collect();
+    let holds = if config.holds_lines {
+        " holds lines"
+    } else {
+        ""
+    };
     format!(
-        "group {group} config={} members={} quorum={} chooser={}",
+        "group {group} config={} members={} quorum={} chooser={}{holds}",
         config.number,
         members.join(","),
         config.quorum(),
