@@ -1,11 +1,11 @@
 //! What a store needs of a file system, in one folder.
 
 use crate::StoreError;
-use crate::files::{name, parsed};
+use crate::files::{FRONT, PUBLISHED, name, parsed};
 use rackmem_proto::abd::journal::{FILE_HEADER, FileHeader, Identity};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// What a store needs of a file system, in one folder. Names have no separators.
@@ -111,9 +111,12 @@ impl Folder {
         let named = |entry: std::fs::DirEntry| parsed(&entry.file_name().to_string_lossy());
         let (kind, first) = names.filter_map(named).max_by_key(|(_, first)| *first)?;
         let mut header = [0; FILE_HEADER];
-        let file = File::open(path.join(name(kind, first)));
-        file.and_then(|mut file| file.read_exact(&mut header))
-            .ok()?;
+        let mut file = File::open(path.join(name(kind, first))).ok()?;
+        file.read_exact(&mut header).ok()?;
+        if header.starts_with(PUBLISHED) {
+            file.seek(SeekFrom::Start(FRONT)).ok()?;
+            file.read_exact(&mut header).ok()?;
+        }
         FileHeader::decode(&header).map(|header| header.identity)
     }
 

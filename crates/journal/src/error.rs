@@ -22,6 +22,13 @@ pub enum StoreError {
         /// Whose it is.
         found: Identity,
     },
+    /// The files of this folder are not the medium itself: they cannot be written by stores.
+    NotPersistent {
+        /// The folder.
+        folder: String,
+        /// What the system says.
+        cause: io::Error,
+    },
     /// Something that was durable is damaged or missing: this copy must not count.
     Damaged {
         /// In which file, or folder.
@@ -77,6 +84,14 @@ impl fmt::Display for StoreError {
                      {line}; name another folder"
                 )
             }
+            StoreError::NotPersistent { folder, cause } => {
+                write!(
+                    f,
+                    "{folder}: its files are not in persistent memory (mapping one with MAP_SYNC: \
+                     {cause}); name a folder of a file system that is mounted with `dax` on such \
+                     memory, or create the region with durability `sync`"
+                )
+            }
             StoreError::Damaged { file, lost } => match lost {
                 Lost::Damaged { offset } => {
                     write!(f, "{file}: damaged at byte {offset}; {REPLACE}")
@@ -110,7 +125,7 @@ impl fmt::Display for StoreError {
 impl std::error::Error for StoreError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            StoreError::Io { cause, .. } => Some(cause),
+            StoreError::Io { cause, .. } | StoreError::NotPersistent { cause, .. } => Some(cause),
             _ => None,
         }
     }

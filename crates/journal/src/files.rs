@@ -10,6 +10,11 @@ pub const NEW_CHECKPOINT: &str = "new-checkpoint";
 /// Bytes that are written at a time.
 const PIECE: usize = 1 << 20;
 
+/// How a file in persistent memory begins: a page, behind which is what other files begin with.
+pub const PUBLISHED: &[u8; 8] = b"RMMAPPED";
+/// Bytes of that page.
+pub const FRONT: u64 = 4096;
+
 /// The name of a file.
 pub fn name(kind: FileKind, first: u64) -> String {
     match kind {

@@ -26,4 +26,5 @@ mod store;
 pub use committer::{Committer, Member, Written};
 pub use disk::{Disk, Folder};
 pub use error::StoreError;
+pub use files::{FRONT, PUBLISHED};
 pub use store::{Limits, Restored, Store, Wanted};

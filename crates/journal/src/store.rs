@@ -219,6 +219,11 @@ impl<D: Disk, T> Store<D, T> {
         Ok((store, restored))
     }
 
+    /// What it was written to.
+    pub fn into_disk(self) -> D {
+        self.writing.files.disk
+    }
+
     /// A record for the next batch.
     pub fn put(&mut self, entry: &Entry<'_>, ticket: T) -> Result<(), StoreError> {
         if let Entry::Config(number) = entry {

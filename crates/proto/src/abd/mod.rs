@@ -94,14 +94,18 @@ pub enum Durability {
     File,
     /// What was acknowledged survives power failures of all machines: it is synced to a medium.
     Sync,
+    /// Likewise, and the medium is memory: it is written by stores, where the file system has its
+    /// files there (`mount -o dax`).
+    Dax,
 }
 
 impl Durability {
     /// All of them, with their names.
-    pub const ALL: [(Durability, &'static str); 3] = [
+    pub const ALL: [(Durability, &'static str); 4] = [
         (Durability::Memory, "memory"),
         (Durability::File, "file"),
         (Durability::Sync, "sync"),
+        (Durability::Dax, "dax"),
     ];
 
     /// Its name.

@@ -128,6 +128,11 @@ pub enum RegionError {
         /// What was asked for.
         durability: Durability,
     },
+    /// The files of this node's folder are not in persistent memory.
+    NotPersistent {
+        /// What the store says.
+        why: String,
+    },
     /// A live node has the region's pages for itself.
     Mapped {
         /// Its name.
@@ -198,6 +203,7 @@ family!(RegionError, "region", through [Rack, Access, Bulk, Alloc, Lock],
     BadLines => "bad-lines",
     NotDurable => "not-durable",
     NoStore => "no-store",
+    NotPersistent => "not-persistent",
     Mapped => "region-mapped",
     SmallBuffer => "small-buffer",
     NoPaging => "no-paging",
@@ -275,6 +281,7 @@ impl RegionError {
                 f,
                 "this rack has no folder for copies of durability `{durability}`"
             ),
+            RegionError::NotPersistent { why } => f.write_str(why),
             RegionError::Mapped { name, node } => {
                 write!(f, "node {node} has mapped region `{name}` for itself")
             }
@@ -334,6 +341,7 @@ impl RegionError {
             | RegionError::BadLines { .. }
             | RegionError::NotDurable { .. }
             | RegionError::NoStore { .. }
+            | RegionError::NotPersistent { .. }
             | RegionError::Mapped { .. }
             | RegionError::SmallBuffer { .. }
             | RegionError::NoPaging { .. }
@@ -385,6 +393,7 @@ impl RegionError {
             RegionError::NoStore { .. } => {
                 "set `store` to a folder in the rack's file, or by `Builder::store`"
             }
+            RegionError::NotPersistent { .. } => "ask for durability `sync`",
             RegionError::Mapped { .. } => {
                 "drop that mapping, or read and write lines (`Region::replicated`)"
             }

@@ -172,6 +172,9 @@ fn region() -> Vec<RegionError> {
         RegionError::NoStore {
             durability: Durability::File,
         },
+        RegionError::NotPersistent {
+            why: "store/probe: its files are not in persistent memory".into(),
+        },
         RegionError::Mapped {
             name: name(),
             node: 1,

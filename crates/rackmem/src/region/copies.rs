@@ -141,15 +141,21 @@ fn next(
     if durability != Durability::Memory && !access.agents.replicas.stores.has_folder() {
         return Err(RegionError::NoStore { durability });
     }
+    if durability == Durability::Dax
+        && let Some(why) = access.agents.replicas.stores.is_not_persistent()
+    {
+        let why = why.to_string();
+        return Err(RegionError::NotPersistent { why });
+    }
     let asked = Asked {
         two_rounds: spec.two_rounds,
+        held: spec.held,
         durability,
         home: spec.kept_as(),
         ..Asked::new(layout, spec.copies)
     };
     let named = (spec.name(), spec.element);
     let next = groups.create(named, asked, (&view, first));
-        held: spec.held,
     let next = next.map_err(|why| match why {
         Unchanged::Members(live) => RegionError::FewMembers {
             copies: spec.copies,
@@ -244,6 +250,7 @@ pub(super) fn infos(groups: &Groups) -> Vec<RegionInfo> {
             copies: group.copies,
             line: group.layout.line,
             two_rounds: group.two_rounds,
+            held: group.held,
             durability: group.durability,
             survives: match group.home {
                 Some(KeptAs::Blocks(survives)) => survives,
@@ -253,7 +260,6 @@ pub(super) fn infos(groups: &Groups) -> Vec<RegionInfo> {
         addr: group_address(number as u16, group),
         generation: group.config.first,
     };
-            held: group.held,
     let rows = groups.rows.iter().enumerate();
     let there = |group: &Group| group.name != names::GROUP && !group.config.is_removed();
     let regions = rows.filter(|(_, group)| there(group));

@@ -189,7 +189,8 @@ impl RegionSpec {
 
     /// What its copies survive beside the death of a minority: nothing
     /// ([`Durability::Memory`], without this call), the end of all processes
-    /// ([`Durability::File`]), or a power failure of all machines ([`Durability::Sync`]).
+    /// ([`Durability::File`]), or a power failure of all machines ([`Durability::Sync`], and
+    /// [`Durability::Dax`] where the folder is in persistent memory).
     /// The nodes have a folder for it ([`Builder::store`](crate::Builder::store),
     /// `store` in the rack's file).
     #[must_use]

@@ -9,6 +9,7 @@
 //!
 //! A folder that a person empties while a node is down is the third row: it never counts as new.
 
+use super::persistent::{PersistentFolder, Processor};
 use super::stores::{Name, State, Ticket};
 use crate::config::disks::Medium;
 use crate::host::agents::Agents;
@@ -28,6 +29,8 @@ use std::sync::Arc;
 const PAGE: usize = 64;
 /// In a store that is in the page cache: since which start of the machine.
 const BOOT: &str = "boot";
+/// A folder without a store, to see what files are there.
+const PROBE: &str = "probe";
 
 impl Agents {
     /// As which life this node keeps a durable copy of a group from here on: its store is open, and
@@ -123,8 +126,10 @@ fn medium(path: &Path, durability: Durability, is_new: bool) -> Result<Option<Me
     if !remembers && !is_new {
         return Ok(None);
     }
-    if durability != Durability::File {
-        return Ok(Some(Box::new(Folder::open(path)?)));
+    match durability {
+        Durability::File => {}
+        Durability::Dax => return Ok(Some(Box::new(persistent(path)?))),
+        Durability::Memory | Durability::Sync => return Ok(Some(Box::new(Folder::open(path)?))),
     }
     let (boot, file) = (boot_of_machine(), path.join(BOOT));
     if remembers && (boot.is_none() || boot != std::fs::read_to_string(&file).ok()) {
@@ -134,6 +139,25 @@ fn medium(path: &Path, durability: Durability, is_new: bool) -> Result<Option<Me
     let written = std::fs::write(&file, boot.unwrap_or_default());
     written.map_err(|cause| failed("write it", &file, cause))?;
     Ok(Some(Box::new(folder)))
+}
+
+/// The folder of a copy in persistent memory.
+fn persistent(path: &Path) -> Result<PersistentFolder<Processor>, StoreError> {
+    let names = Folder::open(path)?;
+    let of_processor = Processor::new().ok_or(std::io::ErrorKind::Unsupported.into());
+    let folder = of_processor.and_then(|by| PersistentFolder::new(names, path.to_owned(), by));
+    folder.map_err(|cause| match cause.kind() {
+        std::io::ErrorKind::StorageFull => failed("write it", path, cause),
+        _ => StoreError::NotPersistent {
+            folder: path.display().to_string(),
+            cause,
+        },
+    })
+}
+
+/// Why a folder of this node has no files in persistent memory, if it has none.
+pub(super) fn is_not_persistent(folder: &Path) -> Option<StoreError> {
+    persistent(&folder.join(PROBE)).err()
 }
 
 fn failed(doing: &'static str, path: &Path, cause: std::io::Error) -> StoreError {

@@ -6,6 +6,9 @@
 mod keeping;
 mod operating;
 mod pages;
+mod persistent;
+#[cfg(test)]
+mod persisting;
 mod post;
 mod stores;
 pub(crate) mod telling;

@@ -131,6 +131,13 @@ impl Stores {
         self.folder.is_some()
     }
 
+    /// Why copies that this node creates cannot be in persistent memory, if they cannot. Of other
+    /// nodes, each says so itself ([`Stores::ended`]).
+    pub fn is_not_persistent(&self) -> Option<StoreError> {
+        let folder = self.folder.as_ref().filter(|_| self.disks.0.is_none())?;
+        super::keeping::is_not_persistent(folder)
+    }
+
     /// Whoever has ports for what the stores' threads send.
     pub fn plug(&self, requesters: &Arc<Requesters>) {
         let _ = self.requesters.set(Arc::downgrade(requesters));
