@@ -4,7 +4,7 @@ use crate::checkpoint::Checkpoint;
 use crate::files::{Files, NEW_CHECKPOINT, name, parsed};
 use crate::{Disk, StoreError};
 use rackmem_proto::abd::journal::{
-    Entry, FileHeader, FileKind, Found, Identity, Log, Lost, Recovery, Replay,
+    BLOCK, Entry, FILE_HEADER, FileHeader, FileKind, Found, Identity, Log, Lost, Recovery, Replay,
 };
 use rackmem_proto::abd::{Layout, Stamp};
 use rackmem_proto::wire::Tag;
@@ -127,7 +127,7 @@ impl<D: Disk, T> Store<D, T> {
         limits: Limits,
     ) -> Self {
         Store {
-            log: Log::new(header, offset, next),
+            log: Log::new(header, offset, next).in_blocks(BLOCK),
             writing: Writing {
                 files,
                 journal,
@@ -191,6 +191,11 @@ impl<D: Disk, T> Store<D, T> {
             let Found { good, .. } = read.map_err(|lost| damaged(&files, &name, lost))?;
             torn = bytes.len() as u64 - good;
             bytes.truncate(good as usize);
+            // What comes next begins with a block, as behind any batch.
+            if bytes.len() > FILE_HEADER {
+                bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
+            }
+            let good = bytes.len() as u64;
             behind += good;
             end = Some((first, good));
         }

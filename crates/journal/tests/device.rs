@@ -165,6 +165,25 @@ fn a_device_that_fails_and_then_says_that_all_is_well_ends_the_store_for_good() 
         assert!(matches!(put(&mut store, stamp), Err(StoreError::Ended)));
         assert!(matches!(store.commit(), Err(StoreError::Ended)));
     }
+    drop(store);
+    device.mount_again();
+    match open(&folder) {
+        Ok((_store, lines)) => {
+            for nth in 0..64 {
+                let kept = (1..=acknowledged).rev().find(|stamp| stamp % 64 == nth);
+                // What it could not make durable may be there as well: it promised nothing.
+                let more = Some((acknowledged + 1) as u8);
+                let found = lines.get(&tag(nth)).copied();
+                let is_next = (acknowledged + 1) % 64 == nth && found == more;
+                assert!(
+                    is_next || found == kept.map(|stamp| stamp as u8),
+                    "line {nth}: {found:?} of {acknowledged}, {error}"
+                );
+            }
+        }
+        // A later block of the last batch is there and an earlier one is not.
+        Err(error) => assert!(matches!(error, StoreError::Damaged { .. }), "{error}"),
+    }
 }
 
 #[test]

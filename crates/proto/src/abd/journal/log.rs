@@ -39,6 +39,8 @@ pub struct Log<T> {
     file: FileHeader,
     /// Bytes of the file.
     offset: u64,
+    /// A batch ends at a multiple of this.
+    block: u64,
     /// The next record's number.
     next: Number,
     waiting: Vec<(Waiting, T)>,
@@ -52,11 +54,18 @@ impl<T> Log<T> {
         Log {
             file,
             offset: offset.max(FILE_HEADER as u64),
+            block: 1,
             next,
             waiting: Vec::new(),
             lines: Vec::new(),
             state: State::Idle,
         }
+    }
+
+    /// A batch takes whole blocks of so many bytes, zeros at its end.
+    pub fn in_blocks(self, block: usize) -> Self {
+        let block = block.max(1) as u64;
+        Log { block, ..self }
     }
 
     /// The file that batches go to.
@@ -143,7 +152,9 @@ impl<T> Log<T> {
             tickets.push(ticket);
         }
         self.lines.clear();
-        self.offset += bytes.len() as u64;
+        let end = (self.offset + bytes.len() as u64).next_multiple_of(self.block);
+        bytes.resize((end - self.offset) as usize, 0);
+        self.offset = end;
         self.state = State::UnderWay(tickets);
         Some(bytes)
     }

@@ -49,6 +49,7 @@ mod recovery;
 pub use crc::crc32c;
 pub use log::{Ended, Log, Number};
 pub use record::{
-    Entry, FILE_HEADER, FileHeader, FileKind, Identity, RECORD_HEADER, Record, Seed, read, write,
+    BLOCK, Entry, FILE_HEADER, FileHeader, FileKind, Identity, RECORD_HEADER, Record, Seed, read,
+    write,
 };
 pub use recovery::{Found, Lost, Recovery, Replay};

@@ -3,6 +3,7 @@
 //! | what is found | it is | so |
 //! |---|---|---|
 //! | a bad record, and none behind it | torn: cut off before its sync was over | the file is cut there |
+//! | zeros as far as a block, and nothing or the first record of a batch behind them | the end of a batch | read on |
 //! | a bad record, and a good one of the same batch behind it | torn likewise | cut there |
 //! | a bad record, and a good one of a later batch behind it, or a later file | something is lost that was durable once | refused |
 //! | a number that is missing | likewise | refused |
@@ -12,7 +13,9 @@
 //! A tail that is lost whole, with nothing behind it, looks as if it had never been written: a disk
 //! that lies about what it has synced can do that, and no member can see it by itself.
 
-use super::record::{Entry, FILE_HEADER, FileHeader, FileKind, Identity, Record, Seed, read};
+use super::record::{
+    BLOCK, Entry, FILE_HEADER, FileHeader, FileKind, Identity, Record, Seed, read,
+};
 use crate::abd::{Defect, Replica, Stamp};
 use crate::wire::Tag;
 use alloc::collections::BTreeMap;
@@ -191,7 +194,11 @@ impl Recovery {
             let offset = at as u64;
             let record = read(&bytes[at..], (seed, offset));
             let Some(record) = record else {
-                break;
+                match behind_padding(bytes, (seed, at)) {
+                    Some(next) => at = next,
+                    None => break,
+                }
+                continue;
             };
             if record.number != number || record.batch > number || !self.fits(&record) {
                 return Err(Lost::Damaged { offset });
@@ -230,6 +237,16 @@ impl Recovery {
     }
 }
 
+/// Where the next batch begins, if what follows is the rest of the last one's block.
+fn behind_padding(bytes: &[u8], (seed, at): (Seed, usize)) -> Option<usize> {
+    let next = at.next_multiple_of(BLOCK).min(bytes.len());
+    let zeros = bytes[at..next].iter().all(|byte| *byte == 0);
+    // A record in the middle of a batch: what is missing before it belongs to that.
+    let goes_on = |record: Record<'_>| record.number != record.batch;
+    let torn = read(&bytes[next..], (seed, next as u64)).is_some_and(goes_on);
+    (next > at && zeros && !torn).then_some(next)
+}
+
 /// Whether behind a bad record, which should have this number, a good one of a later batch follows:
 /// then the bad one was durable when that was written.
 fn promised(bytes: &[u8], (seed, offset): (Seed, u64), number: u64) -> bool {
@@ -241,6 +258,7 @@ fn promised(bytes: &[u8], (seed, offset): (Seed, u64), number: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::log::Log;
+    use super::super::record::RECORD_HEADER;
     use super::*;
     use crate::abd::{Layout, first_line};
     use alloc::{vec, vec::Vec};
@@ -309,6 +327,68 @@ mod tests {
         assert_eq!((replay.config, recovery.next()), (4, 4));
         assert!(!found[0].torn && found[0].good == bytes.len() as u64);
         assert_eq!(replay.replica().stamp(first_line(2)), Stamp(9));
+    }
+
+    /// The same with batches that take whole blocks.
+    fn journal_in_blocks(batches: &[&[Entry<'_>]]) -> (Vec<u8>, Vec<usize>) {
+        let header = file(FileKind::Journal, 1);
+        let mut log = Log::new(header, 0, 1).in_blocks(BLOCK);
+        let (mut bytes, mut at) = (header.encode().to_vec(), vec![]);
+        for batch in batches {
+            at.push(bytes.len());
+            for entry in *batch {
+                log.put(entry, ()).unwrap();
+            }
+            bytes.extend(log.take().unwrap());
+            log.durable();
+            assert_eq!(bytes.len() % BLOCK, 0);
+        }
+        (bytes, at)
+    }
+
+    #[test]
+    fn a_batch_that_a_device_destroys_takes_nothing_of_others_with_it() {
+        let many: Vec<Entry<'_>> = (0..60).map(|nth| line(nth, 2)).collect();
+        let batches: [&[Entry<'_>]; 3] = [&[line(0, 1)], &many, &[Entry::Config(4), line(1, 3)]];
+        let (bytes, at) = journal_in_blocks(&batches);
+        let (recovery, found) = recovered(&[&bytes]).unwrap();
+        assert_eq!((recovery.next(), found[0].torn), (64, false));
+        assert_eq!(found[0].good as usize, bytes.len());
+        // Any block of the last batch, as zeros, as anything else, or not there.
+        for (nth, before) in [(2, 62), (1, 2)] {
+            let end = at.get(nth + 1).copied().unwrap_or(bytes.len());
+            let whole = &bytes[..end];
+            for block in (at[nth]..end).step_by(BLOCK) {
+                for garbage in [0, 0x5a] {
+                    let mut bytes = whole.to_vec();
+                    bytes[block..][..BLOCK].fill(garbage);
+                    let (recovery, _) = recovered(&[&bytes]).unwrap();
+                    assert!(recovery.next() >= before, "{nth} {block} {garbage}");
+                }
+                let (recovery, found) = recovered(&[&whole[..block]]).unwrap();
+                assert!(recovery.next() >= before && found[0].good as usize <= block);
+            }
+        }
+        // A block of one in the middle was durable, and is missed.
+        for garbage in [0, 0x5a] {
+            let mut bytes = bytes.clone();
+            bytes[at[1]..][..BLOCK].fill(garbage);
+            assert!(recovered(&[&bytes]).is_err(), "{garbage}");
+        }
+    }
+
+    /// Zeros in place of a record of a batch are no end of a batch.
+    #[test]
+    fn a_hole_that_ends_with_a_block_is_torn() {
+        let of_a_block = (BLOCK - FILE_HEADER) / (RECORD_HEADER + LINE.len());
+        let many: Vec<Entry<'_>> = (0..60).map(|nth| line(nth, 2)).collect();
+        let (bytes, _) = journal_in_blocks(&[&many]);
+        for from in (0..of_a_block).map(|nth| FILE_HEADER + nth * (RECORD_HEADER + LINE.len())) {
+            let mut bytes = bytes.clone();
+            bytes[from..BLOCK].fill(0);
+            let (recovery, found) = recovered(&[&bytes]).unwrap();
+            assert!(found[0].torn && recovery.next() < 60, "{from}");
+        }
     }
 
     #[test]
