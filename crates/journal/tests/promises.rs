@@ -3,7 +3,7 @@
 
 use rackmem_journal::faulty::{Faults, FaultyDisk};
 use rackmem_journal::{Limits, Restored, Store, StoreError, Wanted};
-use rackmem_proto::abd::journal::{Entry, Lost};
+use rackmem_proto::abd::journal::{BLOCK, Entry, Lost};
 use rackmem_proto::abd::{Layout, Stamp, first_line};
 use rackmem_proto::wire::Tag;
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 const LINE: usize = 256;
 const LINES: u64 = 8;
 const LIMITS: Limits = Limits {
-    journal: 4 << 10,
-    replay: 12 << 10,
+    journal: 12 << 10,
+    replay: 32 << 10,
     piece: 1 << 10,
 };
 
@@ -242,12 +242,13 @@ fn a_checkpoint_without_room_is_put_off() {
     let (mut store, _, _) = open(&disk).unwrap();
     let used: usize = disk.files().iter().map(|file| file.1).sum();
     disk.set(Faults {
-        room: Some(used + 200),
+        room: Some(used + 2 * BLOCK),
         ..Faults::default()
     });
     let memory = run.memory.clone();
+    // Longer than the batch that has room behind it.
     let lines = |each: &mut dyn FnMut(Tag, Stamp, &[u8])| {
-        for (nth, stamp) in &memory {
+        for (nth, stamp) in memory.iter().cycle().take(4 * LINES as usize) {
             each(tag(*nth), Stamp(*stamp), &content(*stamp));
         }
     };
@@ -377,7 +378,7 @@ fn a_store_of_another_rack_group_or_line_is_refused_and_left_as_it_is() {
 #[test]
 fn a_file_that_is_gone_is_missed() {
     let disk = FaultyDisk::new(1);
-    Run::default().go(&disk, 12, 5).unwrap();
+    Run::default().go(&disk, 8, 5).unwrap();
     let journals = |file: &&(String, usize)| file.0.starts_with("journal");
     let files = disk.files();
     let names: Vec<&String> = files.iter().filter(journals).map(|file| &file.0).collect();
