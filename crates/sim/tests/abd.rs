@@ -158,7 +158,6 @@ const NOTICED_ON_THE_WAY: &[(Defect, &str, &str)] = &[
     ),
     (Defect::ForgetConfig, "walk-durable-config", IN_QUORUM),
     (Defect::FillBeforeDurable, "walk-durable-config", IN_QUORUM),
-    (Defect::CountOtherStamps, "walk-line64", IN_QUORUM),
     (Defect::ElideHeld, "walk-line64", IN_QUORUM),
     (
         Defect::AskCountingOnly,
@@ -166,6 +165,10 @@ const NOTICED_ON_THE_WAY: &[(Defect, &str, &str)] = &[
         "one stamp a write",
     ),
 ];
+
+/// Those that no way has met of many thousands: proto's tests plant what they take, packet by packet
+/// (`switch/held.rs`: two writes, and a read that comes twice, each cut off at its right place).
+const NOTICED_BY_HAND: &[Defect] = &[Defect::CountOtherStamps];
 
 #[test]
 fn every_defect_is_noticed() {
@@ -188,7 +191,10 @@ fn every_defect_is_noticed() {
         );
     }
     let listed = NOTICED.iter().chain(NOTICED_ON_THE_WAY);
-    let listed: Vec<Defect> = listed.map(|row| row.0).collect();
+    let listed = listed
+        .map(|row| row.0)
+        .chain(NOTICED_BY_HAND.iter().copied());
+    let listed: Vec<Defect> = listed.collect();
     let missing = Defect::ALL.iter().filter(|defect| !listed.contains(defect));
     assert_eq!(missing.count(), 0);
 }

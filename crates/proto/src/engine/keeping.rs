@@ -173,7 +173,8 @@ pub enum Way {
 }
 
 /// Who serves a packet that has come to node `me`, in an epoch with this keeper. `heard_of`: the
-/// node has heard of the home; `in_place`: what the packet is about, a block or an object, is there.
+/// node has heard of the home; `in_place`: what the packet is about, a block or an object,
+/// is there.
 pub fn way(
     me: NodeId,
     header: &Header,

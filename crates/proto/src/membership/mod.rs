@@ -6,6 +6,7 @@
 //! Beside it [`Groups`] say which members keep copies of which region.
 //! `docs/membership.md` has the rules and why they hold.
 
+mod group;
 mod groups;
 mod lease;
 mod links;
@@ -17,7 +18,8 @@ mod verdict;
 mod view;
 mod watch;
 
-pub use groups::{Asked, Group, Groups, KeptAs, MAX_GROUP_NAME, Survives, Unchanged};
+pub use group::{Asked, Group, KeptAs, MAX_GROUP_NAME, Survives};
+pub use groups::{Groups, Unchanged};
 pub use links::Links;
 pub use member::{Acts, Member, Observed, Standing, Timing};
 pub use places::Places;

@@ -306,8 +306,54 @@ fn round(
 
 #[cfg(test)]
 mod tests {
+    use super::super::quorum::Counted;
     use super::*;
-    use crate::wire::{MAX_NODES, MAX_REQUESTERS};
+    use crate::abd::{Config, Member, first_line, own};
+    use crate::wire::{MAX_NODES, MAX_REQUESTERS, RequesterId, Seq};
+    use alloc::vec;
+
+    /// What a read stores for one of its copies, which finds an older write, is not what it stores
+    /// for the next one.
+    #[test]
+    fn what_an_earlier_copy_of_a_read_has_stored_does_not_count() {
+        let member = |node| Member { node, life: 1 };
+        let mut config = Config::first(&[member(0), member(1), member(2)]).unwrap();
+        (config.through_switch, config.chooser, config.holds_lines) = (true, 1, true);
+        let mut program = QuorumProgram::default().of_life(1);
+        program.count(0, Some(Counted::new(&config)));
+        let who = RequesterId { node: 9, slot: 3 };
+        let mut comes = |kind, from, stamp| {
+            let asked = Header::request(kind, 0, first_line(0), who, Seq(1));
+            let mut header = match kind {
+                Kind::AbdLineRead => asked,
+                _ => asked.answer(kind, from),
+            };
+            let line = [stamp as u8; HELD_LINE];
+            let body = match kind {
+                Kind::AbdReadAck => {
+                    header.flags = Flags::DATA;
+                    &line[..]
+                }
+                _ => &[],
+            };
+            let left = program.handle(&header, &own(Stamp(stamp), config.number), body);
+            left.map(|(_, header, own, carries)| (header.kind, own.a, carries.bytes(&[]).to_vec()))
+        };
+        let line = |stamp: u8| vec![stamp; HELD_LINE];
+        for (found, older) in [(5, 0), (7, 5)] {
+            let asks = comes(Kind::AbdLineRead, 9, 0);
+            assert_eq!(asks, Some((Kind::AbdRead, 0, vec![])));
+            assert_eq!(comes(Kind::AbdReadAck, 0, found), None);
+            let stores = Some((Kind::AbdWriteBack, found, line(found as u8)));
+            assert_eq!(comes(Kind::AbdReadAck, 1, older), stores);
+        }
+        // Late, of what the first copy has found.
+        assert_eq!(comes(Kind::AbdWriteBackAck, 0, 5), None);
+        assert_eq!(comes(Kind::AbdWriteBackAck, 1, 5), None);
+        assert_eq!(comes(Kind::AbdWriteBackAck, 0, 7), None);
+        let answer = Some((Kind::AbdReadAck, 7, line(7)));
+        assert_eq!(comes(Kind::AbdWriteBackAck, 2, 7), answer);
+    }
 
     #[test]
     fn its_arrays_are_behind_the_others_and_four_words_are_in_a_stage() {

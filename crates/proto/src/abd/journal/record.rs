@@ -10,8 +10,8 @@ pub const FILE_HEADER: usize = 64;
 /// Bytes of a record's header.
 pub const RECORD_HEADER: usize = 48;
 
-/// Bytes of which a device writes all or may damage all. A batch ends with its block, so that a write
-/// that fails takes nothing with it that was durable before.
+/// Bytes of which a device writes all or may damage all. A batch ends with its block,
+/// so that a write that fails takes nothing with it that was durable before.
 pub const BLOCK: usize = 4096;
 
 const FILE_MAGIC: u64 = u64::from_le_bytes(*b"RMJOURNL");
