@@ -166,8 +166,9 @@ const NOTICED_ON_THE_WAY: &[(Defect, &str, &str)] = &[
     ),
 ];
 
-/// Those that no way has met of many thousands: proto's tests plant what they take, packet by packet
-/// (`switch/held.rs`: two writes, and a read that comes twice, each cut off at its right place).
+/// Those that no way has met of many thousands: proto's tests plant what they take,
+/// packet by packet (`switch/held.rs`: two writes, and a read that comes twice,
+/// each cut off at its right place).
 const NOTICED_BY_HAND: &[Defect] = &[Defect::CountOtherStamps];
 
 #[test]
