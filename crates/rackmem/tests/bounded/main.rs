@@ -2,14 +2,13 @@
 
 #[path = "../support/child.rs"]
 mod child;
+mod histories;
 mod mapped;
 mod mapped_processes;
 mod processes;
 
 use rackmem::bounded::Domain;
 use rackmem::{AccessError, AllocError, Contract, Fabric, Mode, Rack, RegionError, RegionSpec};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 const FABRICS: [Fabric; 3] = [Fabric::Inline, Fabric::Shm, Fabric::Udp];
@@ -86,51 +85,6 @@ fn what_is_written_comes_by_itself() {
                 assert!(Instant::now() < end, "{fabric:?}: {value} never comes");
             }
         }
-    }
-}
-
-/// Each read is judged by when its value was superseded, by the clock of all threads here.
-#[test]
-fn no_read_is_older_than_was_promised() {
-    const VALUES: u64 = 300;
-    for fabric in FABRICS {
-        let rack = rack(fabric, 3);
-        let bound = Duration::from_millis(20);
-        let all = domains(&rack, 4, bound);
-        // When the write of each value was acknowledged.
-        let acknowledged = Mutex::new(vec![Instant::now()]);
-        let last = AtomicU64::new(0);
-        let believed = AtomicU64::new(0);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for value in 1..=VALUES {
-                    all[1].writer().unwrap().set(2, &value).unwrap();
-                    acknowledged.lock().unwrap().push(Instant::now());
-                    last.store(value, SeqCst);
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-            });
-            for domain in [&all[0], &all[2], &all[2]] {
-                scope.spawn(|| {
-                    let (mut before, end) = (0, Instant::now() + LONG);
-                    while last.load(SeqCst) < VALUES || believed.load(SeqCst) == 0 {
-                        assert!(Instant::now() < end, "{fabric:?}: nothing is read");
-                        let began = Instant::now();
-                        let Some(value) = read(domain, 2) else {
-                            continue;
-                        };
-                        assert!(value >= before, "{value} after {before}");
-                        before = value;
-                        believed.fetch_add(1, SeqCst);
-                        let all = acknowledged.lock().unwrap();
-                        if let Some(superseded) = all.get(value as usize + 1) {
-                            let old = began.saturating_duration_since(*superseded);
-                            assert!(old <= bound, "{fabric:?}: {value} is {old:?} old");
-                        }
-                    }
-                });
-            }
-        });
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::LONG;
 use crate::child::ChildTest;
 use rackmem::bounded::Domain;
-use rackmem::{AccessError, Config, Contract, Rack, RegionSpec};
+use rackmem::{AccessError, Config, Contract, Rack, RegionError, RegionSpec};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -196,4 +196,44 @@ fn a_home_that_is_stopped_leaves_errors_and_no_old_values() {
             assert!(Instant::now() < end, "{fabric}: its death is not told");
         }
     }
+}
+
+/// Not a test but the process that another one starts: node 1 makes a region of node 0, and so the
+/// writers' lock.
+#[test]
+fn making_process() {
+    let Some(rack) = joined() else {
+        return;
+    };
+    let region = rack.node(1).create_region(&spec().on(0)).unwrap();
+    let items = Domain::<u64>::of(&region, BOUND).unwrap();
+    items.writer().unwrap().set(0, &1).unwrap();
+    eprintln!("made");
+    let _ = std::io::stdin().lines().count();
+}
+
+/// The items are there, and a domain that is opened after the death has another lock.
+#[test]
+fn a_writers_lock_dies_with_the_node_that_made_the_region() {
+    let (text, _folder) = config("maker", "shm", [LONG, LEASE]);
+    let rack = Rack::join(&Config::parse(&text).unwrap(), 0).unwrap();
+    let mut maker = ChildTest::start("processes::making_process", (CONFIG, &text));
+    assert_eq!(maker.line(), "made");
+    let region = rack.node(0).open_region(&spec()).unwrap();
+    let items = Domain::<u64>::of(&region, BOUND).unwrap();
+    items.writer().unwrap().set(0, &2).unwrap();
+    maker.signal("-KILL");
+    let end = Instant::now() + LONG;
+    while items.writer().is_ok() {
+        assert!(Instant::now() < end, "its death is not told");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let again = Domain::<u64>::of(&region, BOUND).unwrap();
+    let write = || again.writer()?.set(0, &3).map_err(RegionError::from);
+    while let Err(error) = write() {
+        assert!(Instant::now() < end, "{error}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(again.writer().unwrap().get(0), Ok(3));
+    assert!(items.writer().is_err());
 }
