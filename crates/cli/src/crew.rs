@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// Between two looks whether to stop.
@@ -70,9 +70,8 @@ impl Crew {
         let path = crew.file.clone();
         if switch {
             let of_file = ["switch", "--rack", &path.to_string_lossy()].map(String::from);
-            let mut switch = Process::start(&of_file, true, start)?;
-            switch.answer(stop)?;
-            crew.children.push(switch);
+            crew.children.push(Process::start(&of_file, true, start)?);
+            crew.hear(0, stop)?;
         }
         for node in 0..args.nodes {
             let process = Process::start(&(start.member)(&path, node), false, start)?;
@@ -81,14 +80,15 @@ impl Crew {
         Ok(crew)
     }
 
-    fn members(&mut self) -> &mut [Process] {
-        let first = self.children.len() - self.nodes;
-        &mut self.children[first..]
+    /// The first node's place among the processes.
+    fn first(&self) -> usize {
+        self.children.len() - self.nodes
     }
 
     /// Tells all nodes, then waits for each one's answer.
     pub fn all(&mut self, command: &str, stop: &Stop) -> Played<Vec<Value>> {
-        for member in self.members() {
+        let first = self.first();
+        for member in &mut self.children[first..] {
             member.tell(command)?;
         }
         self.answers(stop)
@@ -96,13 +96,38 @@ impl Crew {
 
     /// The next line of each node.
     pub fn answers(&mut self, stop: &Stop) -> Played<Vec<Value>> {
-        let answer = |member: &mut Process| member.answer(stop);
-        self.members().iter_mut().map(answer).collect()
+        (0..self.nodes)
+            .map(|node| self.answer(node, stop))
+            .collect()
     }
 
     /// The next line of one node.
     pub fn answer(&mut self, node: usize, stop: &Stop) -> Played<Value> {
-        self.members()[node].answer(stop)
+        self.hear(self.first() + node, stop)
+    }
+
+    /// The next line of a process, unless any of them ends: then nobody waits for the others.
+    fn hear(&mut self, place: usize, stop: &Stop) -> Played<Value> {
+        let end = Instant::now() + self.children[place].patience;
+        loop {
+            if stop.requested() {
+                return Err(Halt::Stopped);
+            }
+            match self.children[place].said.recv_timeout(STEP) {
+                Ok(said) => return Ok(said),
+                Err(_) if Instant::now() > end => {
+                    Err(self.children[place].failure("does not answer"))?;
+                }
+                Err(_) => {}
+            }
+            let ended = self.children.iter_mut().find_map(Process::ended);
+            // Ctrl-C reaches all processes of a terminal, in any order.
+            match ended {
+                Some(failure) if stop.sleep(STEP) => Err(failure)?,
+                Some(_) => return Err(Halt::Stopped),
+                None => {}
+            }
+        }
     }
 }
 
@@ -162,24 +187,10 @@ impl Process {
         }
     }
 
-    /// Its next line.
-    fn answer(&mut self, stop: &Stop) -> Played<Value> {
-        let end = Instant::now() + self.patience;
-        loop {
-            if stop.requested() {
-                return Err(Halt::Stopped);
-            }
-            match self.said.recv_timeout(STEP) {
-                Ok(said) => return Ok(said),
-                Err(RecvTimeoutError::Timeout) if Instant::now() < end => {}
-                Err(RecvTimeoutError::Timeout) => Err(self.failure("does not answer"))?,
-                // Ctrl-C reaches all processes of a terminal, in any order.
-                Err(RecvTimeoutError::Disconnected) => match stop.sleep(STEP) {
-                    true => Err(self.failure("has exited"))?,
-                    false => return Err(Halt::Stopped),
-                },
-            }
-        }
+    /// What is to be said if it has ended.
+    fn ended(&mut self) -> Option<Failure> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(self.failure(&format!("has ended ({status})")))
     }
 
     fn failure(&self, what: &str) -> Failure {

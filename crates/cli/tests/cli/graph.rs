@@ -1,6 +1,6 @@
 //! `rackmem graph`.
 
-use crate::process::{TempFile, run, skip, stderr, stdout};
+use crate::process::{Running, TempFile, run, skip, stderr, stdout};
 use serde_json::Value;
 use std::process::Command;
 
@@ -189,4 +189,19 @@ fn networkx_finds_the_same() {
         let name = outside["name"].as_str().expect("a name");
         assert!(name.starts_with("networkx"), "{outside}");
     }
+}
+
+#[test]
+fn a_process_that_dies_ends_all() {
+    let args = ["graph", "pagerank", "--rmat", "6", "--tolerance", "0"];
+    let more = ["--processes", "--nodes", "2", "--no-check"];
+    let mut graph = Running::start(&[&args[..], &more].concat());
+    // The switch and two nodes.
+    graph.until("all processes run", |it| it.children().len() == 3);
+    let last = graph.children().into_iter().max().expect("a process");
+    let killed = Command::new("kill")
+        .args(["-KILL", &last.to_string()])
+        .status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    assert_eq!(graph.ended(), Some(1));
 }
