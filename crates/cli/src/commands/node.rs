@@ -48,6 +48,9 @@ pub struct NodeArgs {
     /// Use lines with copies and report it, for `rackmem soak --replicated`
     #[arg(long, value_name = "WORK", hide = true)]
     use_copies: Option<soak::copies::Work>,
+    /// Use bounded memory and report it, for `rackmem soak --bounded`
+    #[arg(long, value_name = "WORK", hide = true)]
+    use_bounded: Option<soak::bounded::BoundedWork>,
     #[command(flatten)]
     fence: FenceArgs,
     #[command(flatten)]
@@ -83,6 +86,10 @@ pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
     }
     if let Some(work) = args.use_copies {
         soak::copies::work(&rack.node(args.node), work, &stop)?;
+        return Ok(Ended::Interrupted);
+    }
+    if let Some(work) = &args.use_bounded {
+        soak::bounded::work(&rack.node(args.node), work, &stop)?;
         return Ok(Ended::Interrupted);
     }
     let mut watch = Watch::new(&rack, json);

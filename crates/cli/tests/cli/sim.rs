@@ -1,7 +1,7 @@
 //! `sim` runs seeded worlds and tells what broke in them.
 
 use crate::process::{run, stderr, stdout};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[test]
 fn worlds_are_run_and_counted() {
@@ -142,4 +142,16 @@ fn options_that_do_not_fit_are_refused() {
     }
     let nowhere = run(&["sim", "--seed", "1", "--pcap", "/nonexistent/world.pcap"]);
     assert_eq!(nowhere.status.code(), Some(1));
+}
+
+#[test]
+fn members_of_bounded_memory_are_judged_by_ages() {
+    let output = run(&["sim", "--json", "--bounded", "--seeds", "0..12"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told: Value = serde_json::from_str(&stdout(&output)).expect("an object");
+    assert_eq!(
+        (&told["worlds"], &told["violations"]),
+        (&json!(12), &json!(0))
+    );
+    assert!(told["old"].as_u64() > Some(0), "{told}");
 }

@@ -1,7 +1,7 @@
 //! `rackmem soak`, for a few kills: a real rack of processes over UDP, real kills,
 //! a history that is judged.
 
-use crate::process::{Running, has, run, stderr, stdout};
+use crate::process::{Running, TempFile, has, run, stderr, stdout};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -182,4 +182,54 @@ fn a_soak_of_copies_finds_what_is_planted() {
         let found = totals["violations"].as_array().map(Vec::len);
         assert_eq!(found, Some(1), "{totals}");
     }
+}
+
+#[test]
+fn bounded_memory_is_within_its_bound_while_processes_are_stopped_and_killed() {
+    let file = TempFile::new("");
+    // One is stopped, one for longer than its lease, one is killed.
+    let what = ["--bounded", "--stop", "--kill", "--kills", "3", "--history"];
+    let totals = soak(&[&what[..], &[file.path(), "--seconds", "300"]].concat());
+    assert_eq!(totals["events"], 3, "{totals}");
+    assert_eq!(
+        totals["done"].as_object().map(serde_json::Map::len),
+        Some(3)
+    );
+    let count = |name: &str| totals[name].as_u64().unwrap_or_default();
+    assert!(count("in_arena") > 50, "{totals}");
+    assert!(count("operations") > count("in_arena") + 50, "{totals}");
+    assert!(count("old") > 0, "{totals}");
+    // What it has written is judged alike.
+    let judged = run(&[
+        "--json",
+        "history",
+        "check",
+        "--bounded",
+        "50ms",
+        file.path(),
+    ]);
+    let judged: Value = serde_json::from_str(&stdout(&judged)).expect("an object");
+    assert_eq!(judged["verdict"], "bounded");
+    assert_eq!(judged["detail"]["reads"], totals["reads"]);
+}
+
+#[test]
+fn memory_that_is_older_than_its_bound_is_found() {
+    let old = [
+        "soak",
+        "--json",
+        "--bounded",
+        "--old",
+        "--stop",
+        "--kills",
+        "2",
+    ];
+    let output = run(&[&old[..], &["--lease-ms", "3000", "--seconds", "120"]].concat());
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        stderr(&output).contains("superseded"),
+        "{}",
+        stderr(&output)
+    );
 }

@@ -1,5 +1,6 @@
 //! `rackmem sim`: seeded worlds, in which packets, switches, nodes and networks fail.
 
+mod bounded;
 mod options;
 mod sum;
 mod watch;
@@ -27,6 +28,7 @@ Examples:
   rackmem sim --list                                 scenarios that mix blocks and locks
   rackmem sim --scenario both-told                   the worlds of one scenario
   rackmem sim --defect skip-write-back               plant a defect, to see a counterexample
+  rackmem sim --bounded --seeds 0..500               members of bounded memory that sleep, on a bad network
   rackmem --json sim                                 the figures as one object
 
 Ctrl-C stops it and shows the figures so far (exit code 130). Exit code 1: an invariant is broken; a small world that
@@ -57,6 +59,9 @@ pub struct SimArgs {
     /// Run at most N worlds to shrink a failing one; 0: show it as it is
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     shrink: u64,
+    /// Run 8 to 32 members of bounded memory instead; judge the ages of what they read
+    #[arg(long, conflicts_with_all = ["list", "trace", "pcap", "scenario", "rack", "faults", "failures", "nodes", "threads", "defect"])]
+    bounded: bool,
     #[command(flatten)]
     world: WorldArgs,
 }
@@ -78,6 +83,10 @@ pub fn run(args: &SimArgs, json: bool) -> Result<Ended> {
         let scenarios: Vec<_> = SCENARIOS.iter().map(case).collect();
         super::check::list(&scenarios, json);
         return Ok(Ended::Done);
+    }
+    if args.bounded {
+        let one = args.seed.map(|seed| (seed, seed + 1));
+        return bounded::worlds(one.or(args.seeds).unwrap_or((0, 200)), json);
     }
     let config = args.world.config();
     let stop = Stop::on_signals()?;

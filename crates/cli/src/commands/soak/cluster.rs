@@ -401,7 +401,7 @@ impl Cluster {
 
 /// Where the files of a rack for a while go: into memory where that is possible,
 /// for a disk that is busy with something else makes an etcd miss its own deadlines.
-fn scratch() -> PathBuf {
+pub fn scratch() -> PathBuf {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() {
         memory.into()

@@ -1,6 +1,7 @@
 //! `rackmem soak`: a rack of processes whose members are killed and started again,
 //! under clients whose record is judged.
 
+pub mod bounded;
 mod client;
 mod cluster;
 pub mod copies;
@@ -10,6 +11,7 @@ mod insist;
 mod judge;
 mod load;
 pub mod locks;
+mod paused;
 mod starve;
 
 use crate::ended::Ended;
@@ -40,13 +42,15 @@ Examples:
   rackmem soak --replicated --history ops.jsonl      replicas are killed, paused and replaced while lines are used
   rackmem soak --replicated --durability sync        the same with journals, and all nodes killed at once
   rackmem soak --objects --kill homes                objects with copies, while the node that serves them is killed
+  rackmem soak --bounded --minutes 10 --stop --kill  bounded memory while its readers and writers are stopped and killed
   rackmem soak --starve --seconds 20 --seeds 0..25   25 racks, one after the other, and a summary
   rackmem --json soak --kills 4                      one object per kill, then the totals
 
 Node 0 is never killed: its memory holds the table of regions. If it is declared dead all the same, because the lease
 is too short for this machine, a run with --locks stops there and is judged. With --replicated or --objects any
-node is killed.
-Exit code 1: an answer contradicts linearizability, beyond the reported loss of a dead node's data.";
+node is killed; with --bounded node 0, the home of the items, is stopped for less than its lease only.
+Exit code 1: an answer contradicts linearizability, beyond the reported loss of a dead node's data; with --bounded, a
+value that was read is older than the bound, was written by nobody, or is older than what its reader knew.";
 
 /// Clients of a node, at most: a thread each.
 const MOST_CLIENTS: i64 = 64;
@@ -88,6 +92,9 @@ pub struct SoakArgs {
     /// Stop after SECONDS, once the current kill is complete
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seconds: u64,
+    /// Stop after N minutes instead
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    minutes: Option<u64>,
     /// Stop after N kills, if that is sooner
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     kills: Option<u64>,
@@ -116,22 +123,34 @@ pub struct SoakArgs {
     #[arg(long, conflicts_with_all = ["clients", "keys"])]
     locks: bool,
     /// Test regions with copies: replicas are killed, paused and replaced, the switch restarts
-    #[arg(long, group = "of_copies", conflicts_with_all = ["clients", "keys", "locks", "tight"])]
+    #[arg(long, groups = ["of_copies", "judged_whole"], conflicts_with_all = ["clients", "keys", "locks", "tight"])]
     replicated: bool,
     /// Test objects of a region with copies: nodes are killed, paused and replaced
-    #[arg(long, group = "of_copies", conflicts_with_all = ["clients", "keys", "locks", "tight", "durability", "planted"])]
+    #[arg(long, groups = ["of_copies", "judged_whole"], conflicts_with_all = ["clients", "keys", "locks", "tight", "durability", "planted"])]
     objects: bool,
-    /// Choose what is killed: one thing after the other, or only the node that serves the objects
-    #[arg(long, value_enum, requires = "objects", default_value = "any")]
-    kill: copies::Killed,
+    /// Kill any node, or the one that serves the objects; of bounded memory: and stop none
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "any", requires = "judged_whole", conflicts_with = "replicated")]
+    kill: Option<copies::Killed>,
     /// Keep N copies of the region
     #[arg(long, value_name = "N", requires = "of_copies", default_value = "3", value_parser = ["1", "3", "5", "7"])]
     copies: String,
     /// What the copies survive; with `file` or `sync` all nodes are killed at once as well
     #[arg(long, value_name = "WHAT", requires = "replicated", default_value = "memory", value_parser = ["memory", "file", "sync"])]
     durability: String,
-    /// Write the history to FILE, as events for checkers outside
-    #[arg(long, value_name = "FILE", requires = "of_copies")]
+    /// Test bounded memory: items, and objects of an arena; judged by the ages of what is read
+    #[arg(long, group = "judged_whole", conflicts_with_all = ["clients", "keys", "locks", "tight", "of_copies"])]
+    bounded: bool,
+    /// With --bounded: stop processes, and kill none without --kill
+    #[arg(long, requires = "bounded")]
+    stop: bool,
+    /// Read what is TIME old at most
+    #[arg(long, value_name = "TIME", requires = "bounded", default_value = "50ms", value_parser = bounded::bound)]
+    bound: Duration,
+    /// Break the bound on purpose, to see that it is found
+    #[arg(long, requires = "bounded", hide = true)]
+    old: bool,
+    /// Write the history to FILE: of copies as events, of bounded memory for `history check`
+    #[arg(long, value_name = "FILE", requires = "judged_whole")]
     history: Option<PathBuf>,
     /// Break the rack on purpose, to see that it is found
     #[arg(long, value_enum, requires = "replicated", hide = true)]
@@ -157,6 +176,13 @@ pub struct SoakArgs {
     /// Delay this share of packets
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     delay: f64,
+}
+
+impl SoakArgs {
+    /// How long it is to last.
+    fn seconds(&self) -> u64 {
+        self.minutes.map_or(self.seconds, |minutes| minutes * 60)
+    }
 }
 
 /// Runs it.
@@ -214,6 +240,9 @@ fn run_one(args: &SoakArgs, seed: u64, stop: &Stop, json: bool) -> Result<Ended>
     if args.replicated || args.objects {
         return copies::run(args, (seed, lease_ms), stop, json);
     }
+    if args.bounded {
+        return bounded::run(args, (seed, lease_ms), stop, json);
+    }
     let (teller, told) = std::sync::mpsc::sync_channel(locks::UNREAD);
     let plan = Plan {
         nodes: args.nodes as usize,
@@ -250,7 +279,7 @@ fn run_one(args: &SoakArgs, seed: u64, stop: &Stop, json: bool) -> Result<Ended>
     let enough = args.kills.unwrap_or(u64::MAX);
     if args.locks {
         let limits = locks::Limits {
-            seconds: args.seconds,
+            seconds: args.seconds(),
             kills: enough,
             seed,
         };
@@ -272,7 +301,7 @@ fn run_one(args: &SoakArgs, seed: u64, stop: &Stop, json: bool) -> Result<Ended>
     // Making many keys on a busy machine may take longer than the run is to last.
     let began = Instant::now();
     while !stop.requested()
-        && began.elapsed() < Duration::from_secs(args.seconds)
+        && began.elapsed() < Duration::from_secs(args.seconds())
         && eras.totals().kills < enough
     {
         if let Some(kill) = eras.run(stop)? {

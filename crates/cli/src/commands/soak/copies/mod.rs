@@ -3,9 +3,9 @@
 //! have told is judged as one history.
 
 mod event;
-mod line;
+pub mod line;
 mod rack;
-mod record;
+pub mod record;
 mod worker;
 
 pub use event::{Killed, Planted};
@@ -72,7 +72,7 @@ pub fn run(
     let nodes = (args.nodes as usize).max(usize::from(copies) + 1);
     let work = Work {
         began: now(),
-        seconds: args.seconds,
+        seconds: args.seconds(),
         copies: match args.planted {
             // A region of objects does not grow.
             None if args.objects => copies,
@@ -125,7 +125,7 @@ pub fn run(
         copies,
         durability,
         planted: args.planted,
-        objects: args.objects.then_some(args.kill),
+        objects: args.objects.then_some(args.kill.unwrap_or(Killed::Any)),
         done: BTreeMap::new(),
     };
     let began = Instant::now();
@@ -169,7 +169,7 @@ impl Soak {
         }
         for number in 0..enough {
             let pause = Duration::from_millis(self.random.u64(300..900));
-            let over = began.elapsed() >= Duration::from_secs(args.seconds);
+            let over = began.elapsed() >= Duration::from_secs(args.seconds());
             if over || self.record.operations() >= OPERATIONS || !self.sleep(pause, stop) {
                 return Ok(());
             }

@@ -4,12 +4,12 @@ use super::event::{Event, Planted};
 use super::worker::REGION;
 use crate::commands::load;
 use crate::commands::soak::cluster::Cluster;
+use crate::commands::soak::paused::Paused;
 use crate::failure::{Failure, Result};
 use crate::stop::Stop;
 use rackmem::Durability;
 use rackmem::membership::{self, Group, Store, View};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,17 +24,6 @@ pub struct ReplicatedRack {
     stores: PathBuf,
     pub nodes: usize,
     pub switch: bool,
-}
-
-/// A process that is stopped, for a time that does not depend on this process: whatever becomes of
-/// this one, that goes on.
-pub struct Paused(Child);
-
-impl Drop for Paused {
-    fn drop(&mut self) {
-        // It ends by itself when the time is over.
-        let _ = self.0.wait();
-    }
 }
 
 impl ReplicatedRack {
@@ -154,18 +143,10 @@ impl ReplicatedRack {
 
     /// Stops a node's process for a time.
     pub fn pause(&self, node: usize, time: Duration) -> Result<Option<Paused>> {
-        let Some(process) = self.cluster.process(node) else {
-            return Ok(None);
-        };
-        let seconds = time.as_secs_f64();
-        let script = format!("kill -STOP {process}; sleep {seconds:.3}; kill -CONT {process}");
-        let mut command = Command::new("sh");
-        command.args(["-c", &script]).stdin(Stdio::null());
-        let child = command
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        Ok(Some(Paused(child)))
+        let process = self.cluster.process(node);
+        process
+            .map(|process| Paused::new(process, time))
+            .transpose()
     }
 
     /// A defect: processes that have forgotten count as the members that they were.

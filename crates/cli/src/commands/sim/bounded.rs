@@ -1,0 +1,76 @@
+//! `rackmem sim --bounded`: seeded worlds of members of bounded memory, judged by the ages of what
+//! they read.
+
+use crate::ended::Ended;
+use crate::failure::{Failure, Result};
+use crate::out;
+use crate::size::count;
+use crate::stop::Stop;
+use rackmem_sim::bi::crowd::{CrowdConfig, run};
+use serde_json::json;
+
+/// What all worlds had together.
+#[derive(Default)]
+struct Figures {
+    worlds: u64,
+    reads: u64,
+    writes: u64,
+    old: u64,
+    oldest: u64,
+    hits: u64,
+    refused: u64,
+    packets: u64,
+    slept: u64,
+}
+
+/// Runs the worlds of these seeds, and tells.
+pub fn worlds((from, to): (u64, u64), json: bool) -> Result<Ended> {
+    let stop = Stop::on_signals()?;
+    let mut all = Figures::default();
+    for seed in from..to {
+        if stop.requested() {
+            break;
+        }
+        let config = CrowdConfig::of(seed);
+        let (report, ages) = run(seed, &config).map_err(|failure| {
+            let cause = format!("seed {seed}, {config:?}: {failure}");
+            let hint = format!("`rackmem sim --bounded --seed {seed}` runs this world again");
+            Failure::new(cause, hint)
+        })?;
+        all.worlds += 1;
+        all.reads += ages.reads as u64;
+        all.writes += ages.writes as u64;
+        all.old += ages.old as u64;
+        all.oldest = all.oldest.max(ages.oldest);
+        all.hits += report.hits;
+        all.refused += report.refused;
+        all.packets += report.packets;
+        all.slept += report.slept;
+    }
+    tell(&all, json);
+    Ok(match stop.requested() {
+        true => Ended::Interrupted,
+        false => Ended::Done,
+    })
+}
+
+fn tell(all: &Figures, json: bool) {
+    if json {
+        return out::line(json!({
+            "worlds": all.worlds, "reads": all.reads, "writes": all.writes, "old": all.old, "oldest_ns": all.oldest,
+            "hits": all.hits, "refused": all.refused, "packets": all.packets, "slept": all.slept, "violations": 0,
+        }));
+    }
+    out::line(format!(
+        "{} worlds: {} reads and {} writes, {} packets; members slept {} times. {} reads were of what had been superseded, by {:.1} ms at most; \
+         {} were refused as too old",
+        count(all.worlds),
+        count(all.reads),
+        count(all.writes),
+        count(all.packets),
+        count(all.slept),
+        count(all.old),
+        all.oldest as f64 / 1e6,
+        count(all.refused),
+    ));
+}
