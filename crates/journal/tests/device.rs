@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 const LINE: usize = 4096;
 /// Bytes of the device, and those behind which it fails.
@@ -39,7 +40,7 @@ impl Device {
         let image = File::create(device.image()).and_then(|file| file.set_len(DEVICE));
         image.map_err(|error| error.to_string())?;
         // Nothing of the file system's own is written late.
-        let made = ["-q", "-F", "-O", "^has_journal", "-m", "0"];
+        let made = ["-q", "-F", "-b", "4096", "-O", "^has_journal", "-m", "0"];
         let eager = ["-E", "lazy_itable_init=0"];
         let made: Vec<&str> = made.into_iter().chain(eager).collect();
         run("mkfs.ext4", &made, &[&device.image()])?;
@@ -60,12 +61,28 @@ impl Device {
     }
 
     fn mount(&self) -> Result<(), String> {
-        run("mount", &["-o", "loop"], &[&self.image(), &self.mounted()])
+        let image = self.image();
+        let set_up = Command::new("losetup")
+            .args(["--find", "--show"])
+            .arg(&image)
+            .output();
+        let set_up = set_up.map_err(|error| format!("losetup: {error}"))?;
+        let device = String::from_utf8_lossy(&set_up.stdout).trim().to_owned();
+        let name = device.strip_prefix("/dev/").ok_or("losetup: no device")?;
+        // A write of which the `tmpfs` takes a part is done, says the loop device. So no write is
+        // longer than what is taken or not: a page.
+        let longest = format!("/sys/block/{name}/queue/max_sectors_kb");
+        let mounted = std::fs::write(longest, "4").map_err(|error| error.to_string());
+        let mounted =
+            mounted.and_then(|()| run("mount", &[], &[Path::new(&device), &self.mounted()]));
+        // It goes when it is unmounted.
+        run("losetup", &["--detach"], &[Path::new(&device)])?;
+        mounted
     }
 
     /// What is in the page cache only is gone.
     fn mount_again(&self) {
-        run("umount", &[], &[&self.mounted()]).unwrap();
+        unmount(&self.mounted()).unwrap();
         self.mount().unwrap();
     }
 }
@@ -73,9 +90,26 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         for mounted in [self.mounted(), self.behind()] {
-            let _ = run("umount", &[], &[&mounted]);
+            let _ = unmount(&mounted);
         }
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Takes a file system away, if there is one. A child of another test's that has not run its program
+/// yet has this process' files open, and a loop device goes a while after what was mounted of it.
+fn unmount(place: &Path) -> Result<(), String> {
+    let end = Instant::now() + Duration::from_secs(60);
+    let line = format!(" {} ", place.display());
+    loop {
+        let mounts = std::fs::read_to_string("/proc/mounts").map_err(|error| error.to_string())?;
+        if !mounts.contains(&line) {
+            return Ok(());
+        }
+        match run("umount", &[], &[place]) {
+            Err(reason) if Instant::now() > end => return Err(reason),
+            _ => std::thread::sleep(Duration::from_millis(5)),
+        }
     }
 }
 

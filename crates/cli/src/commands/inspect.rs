@@ -42,8 +42,8 @@ pub struct InspectArgs {
         required_unless_present = "bounded"
     )]
     rack: Option<PathBuf>,
-    /// Show the arena of bounded memory in PATH instead: its nodes, and how late they are
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["rack", "all", "regions", "groups", "objects"])]
+    /// Show the arena of bounded memory in FILE instead: its nodes, and how late they are
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rack", "all", "regions", "groups", "objects"])]
     bounded: Option<PathBuf>,
     /// Show idle locks as well
     #[arg(long)]

@@ -74,7 +74,7 @@ impl KeptAs {
     }
 }
 
-/// A region with copies. Its number is its place in [`Groups::rows`].
+/// A region with copies. Its number is its place in [`Groups::rows`](super::Groups::rows).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
     /// The region's name.
