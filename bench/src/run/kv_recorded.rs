@@ -100,12 +100,21 @@ pub fn run(
     };
     let servers = stores.iter().map(bind).collect::<Result<Vec<Server>>>()?;
     let addrs: Vec<SocketAddr> = servers.iter().map(Server::local_addr).collect();
-    let rate = case("resp", addrs.len(), duration, file, |node| {
-        Ok(Client::connect(addrs[node])?)
-    });
+    let rate = over_resp(&addrs, duration, file);
     servers.into_iter().for_each(Server::shutdown);
     report.add(&name("resp"), rate?, "ops/s")?;
     Ok(())
+}
+
+/// Clients over RESP at these nodes alone.
+pub(super) fn over_resp(
+    addrs: &[SocketAddr],
+    duration: Duration,
+    file: &mut HistoryFile,
+) -> Result<f64> {
+    case("resp", addrs.len(), duration, file, |node| {
+        Ok(Client::connect(addrs[node])?)
+    })
 }
 
 /// Operations a second of all clients together.

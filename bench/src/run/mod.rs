@@ -12,6 +12,7 @@ pub mod failover_sim;
 pub mod hit;
 pub mod kv;
 mod kv_memory;
+pub mod kv_rack;
 mod kv_recorded;
 pub mod lock;
 pub mod loss;

@@ -94,6 +94,16 @@ impl Crew {
         self.answers(stop)
     }
 
+    /// Tells every process, the switch included, and waits for what each answers.
+    pub fn everyone(&mut self, command: &str, stop: &Stop) -> Played<Vec<Value>> {
+        for process in &mut self.children {
+            process.tell(command)?;
+        }
+        (0..self.children.len())
+            .map(|place| self.hear(place, stop))
+            .collect()
+    }
+
     /// The next line of each node.
     pub fn answers(&mut self, stop: &Stop) -> Played<Vec<Value>> {
         (0..self.nodes)

@@ -12,6 +12,7 @@
 //! whole rack come back late from each other's turns, and sleeping costs a fifth of their work.
 //! They are recognized by what they do meanwhile, which is to wait as well.
 
+use crate::work::{self, What};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -87,6 +88,7 @@ impl Awake {
         match then {
             Then::LookAgain => {
                 self.gave = Some((waited, WAITS.0.fetch_add(1, Relaxed)));
+                work::count(What::Yields, 1);
                 std::thread::yield_now();
             }
             Then::Sleep => {}

@@ -28,6 +28,7 @@ mod trace;
 pub mod udp;
 mod whole;
 pub mod words;
+mod work;
 mod wrap;
 
 pub use body::Body;
@@ -37,6 +38,7 @@ pub use service::Service;
 pub use stats::{Counters, PacketCounts, PacketStats};
 pub use trace::Trace;
 pub use whole::Whole;
+pub use work::Work;
 pub use wrap::{End, Fate, Packet, Tap, Taps, Wrapping};
 
 use rackmem_wire::{Dest, Header};

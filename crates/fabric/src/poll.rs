@@ -4,6 +4,7 @@
 //! and only then blocks.
 
 use crate::awake::Awake;
+use crate::work::{self, What};
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
@@ -26,7 +27,7 @@ pub(crate) fn receive(socket: &UdpSocket, packet: &mut [u8], spin: Duration) -> 
             }
         }
     }
-    socket.recv(packet).ok()
+    counted(socket.recv(packet)).ok()
 }
 
 /// Waits for one datagram: up to `spin` awake, then asleep, but no longer than `at_most` in all.
@@ -66,6 +67,7 @@ fn sleep_until_readable(socket: &UdpSocket, at_most: Duration) -> bool {
         // Always less than 10^9, which fits every definition of the type.
         tv_nsec: at_most.subsec_nanos() as libc::c_long,
     };
+    work::count(What::Receives, 1);
     // SAFETY: both pointers are to locals that outlive the call, the count is that of `polled`,
     // and a null signal mask leaves signals as they are.
     let ready = unsafe { libc::ppoll(&raw mut polled, 1, &raw const time, std::ptr::null()) };
@@ -84,5 +86,17 @@ fn look(socket: &UdpSocket, packet: &mut [u8]) -> io::Result<usize> {
             libc::MSG_DONTWAIT,
         )
     };
-    usize::try_from(len).map_err(|_| io::Error::last_os_error())
+    counted(usize::try_from(len).map_err(|_| io::Error::last_os_error()))
+}
+
+/// What a look for a datagram has found.
+fn counted(found: io::Result<usize>) -> io::Result<usize> {
+    work::count(What::Receives, 1);
+    let what = if found.is_ok() {
+        What::In
+    } else {
+        What::InVain
+    };
+    work::count(what, 1);
+    found
 }

@@ -9,6 +9,7 @@ use crate::body::as_body;
 use crate::poll::{TICK, receive, receive_within};
 use crate::service::Service;
 use crate::serving::serve_until;
+use crate::work::{self, What};
 use crate::{Body, Counters, Handler, Net, Nobody, Port, Receiver, words};
 use rackmem_wire::{Dest, HEADER_LEN, Header, MAX_BODY, NodeId, decode, encode, segment_len};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -113,6 +114,8 @@ impl Sender {
             let (head, rest) = packet[..whole].split_at_mut(HEADER_LEN);
             head.copy_from_slice(&encode(header, len));
             body(rest);
+            work::count(What::Sends, 1);
+            work::count(What::Out, 1);
             self.socket.send_to(&packet[..whole], address)
         });
         if sent.is_err() {

@@ -41,6 +41,22 @@
 //! # }
 //! ```
 //!
+//! What the sockets have cost this process:
+//!
+//! ```
+//! # fn main() -> rackmem::Result<()> {
+//! use rackmem::diagnostics::Work;
+//! use rackmem::{Fabric, Rack};
+//!
+//! let rack = Rack::builder(2).fabric(Fabric::Udp).build()?;
+//! let before = Work::now();
+//! rack.node(1).load(rack.node(0).alloc(7u64)?.addr())?;
+//! let miss = Work::now() - before;
+//! assert!(miss.datagrams_out >= 3 && miss.system_calls() >= miss.sends);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! What the switch program would take of an ASIC, which the [`Resources`] of its tables tell:
 //!
 //! ```
@@ -65,6 +81,6 @@ pub use crate::host::rebuilding::RebuildMetrics;
 pub use crate::host::replicated::CopyCounts;
 pub use crate::rack::inspecting::{inspect, inspect_groups, inspect_objects, inspect_regions};
 pub use crate::rack::switch::SoftSwitch;
-pub use rackmem_fabric::{BadFaults, End, FaultControl, FaultCounts, Faults, PacketCounts};
+pub use rackmem_fabric::{BadFaults, End, FaultControl, FaultCounts, Faults, PacketCounts, Work};
 pub use rackmem_proto::switch::{LockCounters, Resources};
 pub use rackmem_proto::wire::{Kind, Reason};

@@ -132,6 +132,7 @@ fn stats<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     field(text, "total_commands_processed", total(|s| &s.commands));
     field(text, "total_net_input_bytes", total(|s| &s.input));
     field(text, "total_net_output_bytes", total(|s| &s.output));
+    field(text, "total_system_calls", total(|s| &s.calls));
     field(text, "rejected_connections", total(|s| &s.rejected));
     field(text, "total_error_replies", total(|s| &s.errors));
     field(text, "keyspace_hits", total(|s| &s.hits));

@@ -121,12 +121,14 @@ impl Connection {
             return Flow::Open;
         }
         let (n, flow) = self.output.drain(&mut self.stream);
+        Stats::add(&stats.calls, 1);
         Stats::add(&stats.output, n as u64);
         flow
     }
 
     fn receive(&mut self, stats: &Stats) -> Flow {
         let (n, flow) = self.input.fill(&mut self.stream);
+        Stats::add(&stats.calls, 1);
         Stats::add(&stats.input, n as u64);
         // A short read has emptied the system's buffer, unless the end is in there too.
         if flow == Flow::Dry && (n == 0 || !self.ended) {

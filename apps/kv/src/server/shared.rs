@@ -27,6 +27,8 @@ pub(crate) struct Stats {
     pub input: AtomicU64,
     pub output: AtomicU64,
     pub swept: AtomicU64,
+    /// System calls on sockets and polls.
+    pub calls: AtomicU64,
     /// Bytes that connections keep at the moment.
     pub held: AtomicU64,
 }
@@ -39,7 +41,7 @@ impl Stats {
     }
 
     /// What is counted from the beginning, for CONFIG RESETSTAT.
-    pub fn all(&self) -> [&AtomicU64; 9] {
+    pub fn all(&self) -> [&AtomicU64; 10] {
         [
             &self.commands,
             &self.connections,
@@ -50,6 +52,7 @@ impl Stats {
             &self.input,
             &self.output,
             &self.swept,
+            &self.calls,
         ]
     }
 }

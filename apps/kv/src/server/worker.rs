@@ -89,6 +89,7 @@ impl<M: Memory> Worker<M> {
             {
                 break; // the poll itself is broken: nothing can be served any more
             }
+            Stats::add(&self.stats().calls, 1);
             for event in &events {
                 match event.token() {
                     WAKER => self.wake(),

@@ -104,6 +104,28 @@ fn benches_report_cases() {
 }
 
 #[test]
+fn a_store_of_processes_says_what_an_operation_costs() {
+    let history = TempFile::new("");
+    let args = ["--json", "bench", "kv", "--processes", "2", "--keys", "200"];
+    let more = ["--vs", "nothing", "--duration", "100", "--history"];
+    let told = report(&[&args[..], &more, &[history.path()]].concat());
+    let cases = told["cases"].as_array().expect("a list");
+    let value = |name: &str| {
+        let case = cases.iter().find(|case| case["case"] == name);
+        case.and_then(|case| case["value"].as_f64()).expect(name)
+    };
+    let a = "rackmem/udp/processes-2/ycsb-a/connections-8";
+    assert!(value(a) > 0.0 && value(&format!("{a}/p99")) >= value(&format!("{a}/p50")));
+    // Half of the operations are writes of keys that the other node writes as well.
+    assert!(value(&format!("{a}/packets")) > 0.1);
+    assert!(value(&format!("{a}/system-calls")) > value(&format!("{a}/packets")));
+    assert!(value(&format!("{a}/server-calls")) > 1.0);
+    assert!(value(&format!("{a}/wake-ups")) > 0.0);
+    let judged = run(&["history", "check", history.path()]);
+    assert!(judged.status.success(), "{}", stderr(&judged));
+}
+
+#[test]
 fn the_simulation_says_what_the_paper_says_and_what_it_assumes() {
     let args = ["--json", "bench", "micro", "--sim"];
     let told = report(&[&args[..], &["--figure", "2,10", "--scale", "1024"]].concat());

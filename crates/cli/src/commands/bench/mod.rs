@@ -56,6 +56,7 @@ Examples:
   rackmem bench failover --sim --nodes 8         the same for the switch, in virtual time
   rackmem bench dataplane                        the switch in the kernel beside bare XDP programs
   rackmem bench kv --vs redis                    the store beside redis-server, same client, same keys
+  rackmem bench kv --processes 3                 a process a node over UDP, and what an operation costs
   rackmem --json bench hit > hit.json            one object; case names are stable
 
 Close other programs first. The first case of every bench measures the latency between two cores.";

@@ -1,6 +1,7 @@
 //! The section that INFO shows of a node: what its part of the rack has done.
 
 use crate::store::AtNode;
+use rackmem::diagnostics::Work;
 use rackmem_kv::{InfoSection, Store};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ fn describe<M: AtNode>(store: &Store<M>, text: &mut String) {
     // Where the superblock cannot be read, nobody can say.
     let losses = store.losses().unwrap_or_default();
     let events = metrics.events;
+    let work = Work::now();
     let rows = [
         ("rack_node", u64::from(node.id())),
         ("rack_nodes", node.nodes() as u64),
@@ -38,6 +40,11 @@ fn describe<M: AtNode>(store: &Store<M>, text: &mut String) {
         ("rack_packets_sent", metrics.sent.total()),
         ("rack_packets_received", metrics.received.total()),
         ("rack_retransmissions", metrics.retransmissions),
+        ("rack_system_calls", work.system_calls()),
+        ("rack_yields", work.yields),
+        ("rack_datagrams_sent", work.datagrams_out),
+        ("rack_datagrams_received", work.datagrams_in),
+        ("rack_sleeps", work.sleeps),
         ("rack_lock_cache_bytes", locks.kept as u64),
         ("rack_lock_home_bytes", locks.kept_home as u64),
         ("rack_lock_tombstone_bytes", locks.remembered as u64),
