@@ -1,7 +1,7 @@
 //! A process that ends with the one that has started it, however that one ends.
 //!
-//! Its standard input is a pipe; the kernel closes it when the starter dies, by SIGKILL too. To each
-//! line that comes through it, the process answers with what its sockets have cost so far.
+//! Its standard input is a pipe; the kernel closes it when the starter dies, by SIGKILL too.
+//! To each line that comes through it, the process answers with what its sockets have cost so far.
 
 use crate::out;
 use rackmem::diagnostics::Work;
