@@ -13,6 +13,7 @@
 
 use super::directory::{ChunkKind, Entry, Owner};
 use super::home_agent::HomeAgent;
+use super::lock::LockWord;
 use crate::call::{Call, Executed};
 use crate::heap::{Given, Heap};
 use crate::wire::{Contract, Copyset, Flags, Header, Kind, Reason, Record, Tag};
@@ -55,6 +56,18 @@ impl HomeAgent {
     /// does not count.
     pub fn has_given(&self) -> bool {
         self.gave
+    }
+
+    /// Whether other nodes have anything of this memory, or are about to. What the switch decides
+    /// about is not known here.
+    pub fn is_held_elsewhere(&mut self) -> bool {
+        let own = self.config.node;
+        let free = LockWord::default();
+        let mut entries = self.directory.each();
+        entries.any(|(_, entry)| {
+            let held = !entry.copyset.without(own).is_empty() || entry.lock != free;
+            held && entry.owner == Owner::Home
+        })
     }
 
     /// The first free memory of at least so many bytes, for the host, for ever.

@@ -265,6 +265,12 @@ impl Agents {
         result
     }
 
+    /// Whether other nodes have anything of this home's memory, as far as it knows.
+    pub fn is_held_elsewhere(&self) -> bool {
+        let mut homes = self.homes[..self.shards.count()].iter();
+        homes.any(|home| home.lock().whole().agent.is_held_elsewhere())
+    }
+
     /// Memory for an object of `len` bytes, and whether it is zeros:
     /// made so here where the books and its block are behind one lock,
     /// and no cache has anything of it.

@@ -8,17 +8,26 @@ use crate::node::Node;
 use rackmem_proto::wire::Tag;
 
 impl Node {
-    /// Writes everything in its cache home, so that this node can go.
-    /// New misses of other threads get in the way.
-    pub(crate) fn vacate(&self) -> Result<(), LeaveError> {
+    /// Whether others have memory of this node, which is lost if it goes.
+    pub(crate) fn is_in_use(&self) -> bool {
         let agents = &self.inner.access.agents;
         let serves = agents.names.is_some() || agents.kept.has_any();
         let keeps = serves && agents.standing.keeper() == Some(self.inner.id);
-        if keeps || agents.books(|home| home.has_given()) {
-            return Err(LeaveError::InUse {
-                node: self.inner.id,
-            });
-        }
+        keeps || agents.books(|home| home.has_given())
+    }
+
+    /// Serves on until the others have given back what they have of its memory, as they do when they
+    /// [close](crate::Rack::close); not for ever.
+    pub(crate) fn linger(&self) {
+        let agents = &self.inner.access.agents;
+        let mut backoff = Backoff::new(self.inner.access.patience);
+        while agents.is_held_elsewhere() && backoff.wait() {}
+    }
+
+    /// Writes everything in its cache home, so that this node can go.
+    /// New misses of other threads get in the way.
+    pub(crate) fn bring_home(&self) -> Result<(), LeaveError> {
+        let agents = &self.inner.access.agents;
         let patience = self.inner.access.patience;
         self.inner.allocator.give_all_back(&self.inner.access);
         locks::bring_home(&self.inner.access, patience)?;

@@ -115,7 +115,8 @@ impl Rack {
     ///
     /// Where members can come and go (`membership` in the configuration) it returns when the rack
     /// has a place for this process. Dropping the rack then gives the place up as a crash does;
-    /// [`Rack::leave`] is the graceful shutdown.
+    /// [`Rack::leave`] is the graceful shutdown. [`Rack::close`] is the end of a process of a rack
+    /// that ends as a whole.
     pub fn join(config: &Config, node: usize) -> Result<Rack, OpenError> {
         config.check()?;
         if node >= config.nodes.len() {
@@ -278,12 +279,32 @@ impl Rack {
     /// [`LeaveError::LocksInUse`] when a thread is inside a lock of another node or waits for one.
     /// To give them up, drop the rack.
     pub fn leave(self) -> Result<(), LeaveError> {
-        for node in &self.nodes {
-            node.vacate()?;
+        if let Some(node) = self.nodes.iter().find(|node| node.is_in_use()) {
+            let node = node.id();
+            return Err(LeaveError::InUse { node });
+        }
+        self.close()
+    }
+
+    /// Ends this process' part of the rack, as dropping it does, and first writes home what its
+    /// cache has and lets homes have the locks that it has used. Memory that others have of it goes
+    /// with it: so it serves on until they have closed too, as long as the rack's patience. Processes
+    /// of a rack that ends close in any order, once none of them uses another one's memory.
+    ///
+    /// # Errors
+    /// Those of [`Rack::leave`] but [`LeaveError::InUse`]. The rack is closed nevertheless.
+    pub fn close(self) -> Result<(), LeaveError> {
+        // Of a rack that is all here nothing is left.
+        let others = |node: &Node| node.nodes() > self.nodes.len();
+        for node in self.nodes.iter().filter(|node| others(node)) {
+            node.bring_home()?;
+            node.linger();
         }
         match &self.seat {
-            Some(seat) => Ok(seat.keeper().leave(self.patience)?),
-            None => Ok(()),
+            Some(seat) if !self.nodes.iter().any(Node::is_in_use) => {
+                Ok(seat.keeper().leave(self.patience)?)
+            }
+            _ => Ok(()),
         }
     }
 
