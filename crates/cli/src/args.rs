@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::commands::{
-    bench, check, demo, doctor, graph, history, inspect, kv, members, node, sim, soak, switch,
+    bench, check, demo, doctor, graph, history, inspect, kv, members, node, run, sim, soak, switch,
 };
 use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
 use std::collections::BTreeMap;
@@ -66,6 +66,9 @@ pub enum Command {
     /// Compute on a graph with all nodes of a rack: ranks, shortest paths, components
     #[command(after_help = graph::EXAMPLES)]
     Graph(graph::GraphArgs),
+    /// Start a program of yours in every node of a rack
+    #[command(after_help = run::EXAMPLES)]
+    Run(run::RunArgs),
     /// Run the switch of a rack of processes
     #[command(after_help = switch::EXAMPLES)]
     Switch(switch::SwitchArgs),

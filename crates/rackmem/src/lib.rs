@@ -57,8 +57,8 @@ pub use config::{
 };
 pub use data_plane::kernel::KernelSwitch;
 pub use error::{
-    AccessError, AllocError, ArenaError, BulkError, BulkResult, Changed, Error, LeaveError,
-    LockError, LockShape, OpenError, RackError, RegionError, Result, TransactionError,
+    AccessError, AllocError, ArenaError, BulkError, BulkResult, Changed, Error, ErrorKind,
+    LeaveError, LockError, LockShape, OpenError, RackError, RegionError, Result, TransactionError,
 };
 pub use node::Node;
 pub use paging::{CoherentPages, FaultCounts, Mapped, PageCounts};

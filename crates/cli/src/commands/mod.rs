@@ -11,6 +11,7 @@ pub mod kv;
 pub mod members;
 pub mod node;
 mod resources;
+pub mod run;
 pub mod sim;
 pub mod soak;
 pub mod switch;
@@ -32,6 +33,7 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> Result<Ended> {
         Command::Demo(args) => demo::run(args, cli.json),
         Command::Graph(args) => graph::run(args, cli.json),
         Command::Kv(args) => kv::run(args, cli.json),
+        Command::Run(args) => run::run(args, cli.json),
         Command::Switch(args) => switch::run(args, cli.json),
         Command::Node(args) => node::run(args, cli.json),
         Command::Members(args) => members::run(args, cli.json),

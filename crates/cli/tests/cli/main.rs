@@ -23,6 +23,7 @@ mod process;
 mod racks;
 mod resources;
 mod resp;
+mod run;
 mod serve;
 mod sim;
 mod soak;

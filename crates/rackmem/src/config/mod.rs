@@ -2,6 +2,7 @@
 
 mod address;
 pub(crate) mod disks;
+mod environment;
 pub(crate) mod extras;
 mod file;
 mod kernel;

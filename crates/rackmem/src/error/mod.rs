@@ -23,6 +23,7 @@ mod access;
 mod alloc;
 mod arena;
 mod bulk;
+mod kind;
 mod leave;
 mod lock;
 mod membership;
@@ -37,6 +38,7 @@ pub use access::AccessError;
 pub use alloc::AllocError;
 pub use arena::ArenaError;
 pub use bulk::{BulkError, BulkResult};
+pub use kind::ErrorKind;
 pub use leave::LeaveError;
 pub use lock::{LockError, LockShape};
 pub use membership::MembershipError;
@@ -117,6 +119,11 @@ macro_rules! family {
                     $(Self::$through(error) => error.family(),)*
                     $(Self::$variant { .. } => $word,)*
                 }
+            }
+
+            /// What a program can do about it, by kind.
+            pub fn kind(&self) -> $crate::error::ErrorKind {
+                $crate::error::ErrorKind::of(self.code())
             }
 
             /// What has happened.
@@ -248,6 +255,11 @@ impl Error {
     /// The family that the cause is of, in a word.
     pub fn family(&self) -> &'static str {
         of_any!(self, error => error.family())
+    }
+
+    /// What a program can do about it, by kind.
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::of(self.code())
     }
 
     /// What has happened.

@@ -355,6 +355,18 @@ fn every_variant_has_an_example_and_a_code_of_its_own() {
     }
 }
 
+#[test]
+fn kinds_are_of_codes_that_there_are() {
+    let mut seen = BTreeSet::new();
+    let there: Vec<&str> = families().iter().flat_map(|row| row.1).copied().collect();
+    for code in ErrorKind::codes() {
+        assert!(there.contains(&code), "{code} is no error's");
+        assert!(seen.insert(code), "{code} is of two kinds");
+    }
+    let lost = Error::from(RackError::NodeLost { node: 2 });
+    assert_eq!(lost.kind(), ErrorKind::Lost);
+}
+
 /// What happened; whether anything has changed; what to do.
 #[test]
 fn every_text_has_one_form() {
