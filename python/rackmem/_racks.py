@@ -1,8 +1,6 @@
 """The rack of a process."""
 
 import os
-import re
-import socket
 
 from . import _rackmem
 
@@ -20,39 +18,10 @@ def join(path, node):
     return _remember(_rackmem.join(path, node))
 
 
-# What launchers tell a process of its number; the first that is set counts.
-_RANKS = (
-    "RACKMEM_NODE",
-    "SLURM_PROCID",
-    "OMPI_COMM_WORLD_RANK",
-    "PMIX_RANK",
-    "PMI_RANK",
-    "JOB_COMPLETION_INDEX",
-)
-
-
 def from_env():
     """Joins as the environment says: the file is `RACKMEM_CONFIG`, the node `RACKMEM_NODE` or the rank
-    that Slurm, MPI or a Kubernetes job has given; else the ordinal of a StatefulSet's host name."""
-    path = os.environ.get("RACKMEM_CONFIG")
-    if not path:
-        raise _rackmem.ArgumentError(
-            "RACKMEM_CONFIG is not set; nothing has changed; set it to the rack's file"
-        )
-    for name in _RANKS:
-        rank = os.environ.get(name)
-        if rank is not None:
-            if not rank.isdecimal():
-                raise _rackmem.ArgumentError(
-                    f"{name} is {rank!r}; nothing has changed; set RACKMEM_NODE to this process' node"
-                )
-            return join(path, int(rank))
-    ordinal = re.search(r"-(\d+)$", socket.gethostname())
-    if ordinal is None:
-        raise _rackmem.ArgumentError(
-            "no variable says which node this is; nothing has changed; set RACKMEM_NODE"
-        )
-    return join(path, int(ordinal[1]))
+    that Slurm, MPI or a Kubernetes job has given; else the ordinal at the end of the host's name."""
+    return _remember(_rackmem.from_env())
 
 
 def current():

@@ -6,82 +6,66 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
+use rackmem::ErrorKind;
 use std::fmt::Display;
 
 /// A kind of exception: its name, what it is of Python's own, what it is for.
 struct Kind {
+    kind: ErrorKind,
     name: &'static str,
     of: fn(Python<'_>) -> Bound<'_, PyType>,
     about: &'static str,
-    /// The codes of the library's errors that are one.
-    codes: &'static [&'static str],
 }
 
-/// Errors whose code is in no row are `Error`.
+/// Errors whose kind is in no row are `Error`.
 const KINDS: &[Kind] = &[
     Kind {
+        kind: ErrorKind::NotFound,
         name: "NotFoundError",
         of: |py| py.get_type::<PyKeyError>(),
         about: "Nothing has this name.",
-        codes: &["name-not-found"],
     },
     Kind {
+        kind: ErrorKind::Mismatch,
         name: "MismatchError",
         of: |py| py.get_type::<PyValueError>(),
         about: "The name is of something else: another size, shape, type or contract.",
-        codes: &["name-mismatch", "wrong-contract", "other-copies"],
     },
     Kind {
+        kind: ErrorKind::Argument,
         name: "ArgumentError",
         of: |py| py.get_type::<PyValueError>(),
         about: "What was asked for cannot be.",
-        codes: &[
-            "bad-name",
-            "bad-address",
-            "bad-range",
-            "out-of-bounds",
-            "region-out-of-bounds",
-            "bad-copies",
-            "config",
-            "no-node",
-            "too-large",
-        ],
     },
     Kind {
+        kind: ErrorKind::Full,
         name: "MemoryFullError",
         of: |py| py.get_type::<PyMemoryError>(),
         about: "The rack has no memory left for this.",
-        codes: &["out-of-memory"],
     },
     Kind {
+        kind: ErrorKind::NoAnswer,
         name: "NoAnswerError",
         of: |py| py.get_type::<PyTimeoutError>(),
         about: "A node or a majority has not answered in the rack's patience.",
-        codes: &["timeout", "busy", "no-quorum", "no-lease", "interrupted"],
     },
     Kind {
+        kind: ErrorKind::Lost,
         name: "LostError",
         of: |py| py.get_type::<PyOSError>(),
         about: "It has died with the node that had it.",
-        codes: &[
-            "node-lost",
-            "name-lost",
-            "block-lost",
-            "owner-died",
-            "region-removed",
-        ],
     },
     Kind {
+        kind: ErrorKind::Closed,
         name: "ClosedError",
         of: |py| py.get_type::<PyRuntimeError>(),
         about: "The rack is closed here, or goes on without this process.",
-        codes: &["closed", "fenced"],
     },
     Kind {
+        kind: ErrorKind::NoPaging,
         name: "NoPagingError",
         of: |py| py.get_type::<PyOSError>(),
         about: "The system does not let this process map coherent memory: read and write by calls.",
-        codes: &["no-paging", "not-mappable", "too-many-mappings"],
     },
 ];
 
@@ -135,7 +119,7 @@ pub fn raise(code: &'static str, text: String) -> PyErr {
         let Some(classes) = CLASSES.get(py) else {
             return PyRuntimeError::new_err(text);
         };
-        let kind = KINDS.iter().position(|kind| kind.codes.contains(&code));
+        let kind = KINDS.iter().position(|row| row.kind == ErrorKind::of(code));
         let class = kind
             .and_then(|nth| classes.kinds.get(nth))
             .unwrap_or(&classes.base);
@@ -168,5 +152,6 @@ families!(
     region: rackmem::RegionError,
     access: rackmem::AccessError,
     rack: rackmem::RackError,
-    lock: rackmem::LockError
+    lock: rackmem::LockError,
+    leave: rackmem::LeaveError
 );

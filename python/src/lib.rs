@@ -20,5 +20,6 @@ fn _rackmem(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<lock::Lock>()?;
     module.add_function(wrap_pyfunction!(rack::local, module)?)?;
     module.add_function(wrap_pyfunction!(rack::join, module)?)?;
+    module.add_function(wrap_pyfunction!(rack::from_env, module)?)?;
     errors::add(module)
 }

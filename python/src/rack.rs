@@ -51,6 +51,17 @@ pub fn join(py: Python<'_>, path: PathBuf, node: usize) -> PyResult<Rack> {
     Ok(Rack::new(joined.map_err(errors::open)?, node))
 }
 
+/// Joins as the environment says.
+#[pyfunction]
+pub fn from_env(py: Python<'_>) -> PyResult<Rack> {
+    let joined = py.detach(|| {
+        let (config, node) = rackmem::Config::from_env()?;
+        Ok((rackmem::Rack::join(&config, node)?, node))
+    });
+    let (rack, node) = joined.map_err(errors::open)?;
+    Ok(Rack::new(rack, node))
+}
+
 impl Rack {
     fn new(rack: rackmem::Rack, own: usize) -> Rack {
         Rack {
@@ -88,8 +99,8 @@ impl Rack {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        py.detach(|| drop(rack));
-        Ok(())
+        let closed = py.detach(|| rack.map_or(Ok(()), rackmem::Rack::close));
+        closed.map_err(errors::leave)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::step::{self, Action, Step, Verdict};
 use crate::workspace::{Workspace, cargo};
-use crate::{Failure, fuzz, golden, licences, python, races, setup, tidy, xdp};
+use crate::{Failure, c, fuzz, golden, licences, python, races, setup, tidy, xdp};
 
 /// The read-only gate. It changes no file of the source tree.
 const VERIFY: &[Step] = &[
@@ -134,6 +134,10 @@ const TESTS: &[Step] = &[
     Step {
         name: "Python clients",
         action: Action::Run(python_clients),
+    },
+    Step {
+        name: "the library for C",
+        action: Action::Run(c::tests),
     },
     Step {
         name: "the Python package",

@@ -5,6 +5,7 @@
 //! [`tidy::RULES`], and a tool that the tests need is a row of `setup`.
 #![allow(clippy::print_stdout)]
 
+mod c;
 mod fuzz;
 mod gate;
 mod golden;
@@ -108,6 +109,12 @@ const COMMANDS: &[Command] = &[
         usage: "python",
         about: "The wheel of the Python package, and its tests in a fresh environment",
         run: python::command,
+    },
+    Command {
+        name: "c",
+        usage: "c [install PREFIX]",
+        about: "The library for C and C++: its tests, or install it under PREFIX with its header and pkg-config",
+        run: c::command,
     },
     Command {
         name: "setup",

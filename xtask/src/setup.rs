@@ -70,6 +70,18 @@ const TOOLS: &[Tool] = &[
         lost: "the switch in the kernel (XDP)",
     },
     Tool {
+        program: "c++",
+        package: "g++",
+        wanted_by: &["test"],
+        lost: "tests of the library for C",
+    },
+    Tool {
+        program: "pkg-config",
+        package: "pkg-config",
+        wanted_by: &["test"],
+        lost: "tests of the library for C",
+    },
+    Tool {
         program: "python3",
         package: "python3",
         wanted_by: &["test"],
@@ -349,7 +361,9 @@ mod tests {
                 "ip",
                 "ethtool",
                 "clang",
-                BPF_HEADERS
+                BPF_HEADERS,
+                "c++",
+                "pkg-config"
             ]
         );
         assert!(missing("test", |_| true).is_empty());

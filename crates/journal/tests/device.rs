@@ -96,8 +96,9 @@ impl Drop for Device {
     }
 }
 
-/// Takes a file system away, if there is one. A child of another test's that has not run its program
-/// yet has this process' files open, and a loop device goes a while after what was mounted of it.
+/// Takes a file system away, if there is one. A child of another test's that has not run its
+/// program yet has this process' files open, and a loop device goes a while after what was mounted
+/// of it.
 fn unmount(place: &Path) -> Result<(), String> {
     let end = Instant::now() + Duration::from_secs(60);
     let line = format!(" {} ", place.display());

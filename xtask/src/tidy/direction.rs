@@ -117,6 +117,12 @@ const LAYERS: &[Layer] = &[
         outside: Some(&[]),
     },
     Layer {
+        folder: "c",
+        below: &[RACKMEM],
+        tests: &[],
+        outside: Some(&["cbindgen"]),
+    },
+    Layer {
         folder: "python",
         below: &[RACKMEM],
         tests: &[],

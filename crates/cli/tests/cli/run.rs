@@ -91,7 +91,9 @@ fn all_end_when_one_fails_unless_they_are_to_go_on() {
 fn programs_end_with_the_command_however_that_ends() {
     for (nth, signal) in [(2, "INT"), (3, "TERM"), (4, "KILL")] {
         let word = seconds(nth);
-        let mut running = Running::start(&["run", "-n", "2", "--", "sleep", &word]);
+        let command = env!("CARGO_BIN_EXE_rackmem");
+        let script = format!("exec {command} run -n 2 -- sleep {word}");
+        let mut running = Running::of_shell(&script);
         until(&word, true);
         running.send(signal);
         let code = running.ended();

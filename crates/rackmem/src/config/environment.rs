@@ -1,7 +1,7 @@
 //! Which node of which rack a process is, as its launcher says.
 
 use super::Config;
-use crate::{OpenError, Rack};
+use crate::error::OpenError;
 use std::path::PathBuf;
 
 /// The rack's description.
@@ -18,8 +18,8 @@ const RANKS: [&str; 6] = [
 
 impl Config {
     /// The rack that the file of `RACKMEM_CONFIG` describes, and which node of it this process is:
-    /// `RACKMEM_NODE`, or the rank that Slurm, MPI or an indexed job of Kubernetes has given it; else
-    /// the ordinal at the end of the host's name, as of a StatefulSet.
+    /// `RACKMEM_NODE`, or the rank that Slurm, MPI or an indexed job of Kubernetes has given it;
+    /// else the ordinal at the end of the host's name, as of a StatefulSet.
     ///
     /// # Errors
     /// [`OpenError::Config`] where one of them is missing or no number, or the file is wrong.
@@ -37,14 +37,6 @@ impl Config {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
         node(variable, host.trim()).map_err(wrong)
-    }
-}
-
-impl Rack {
-    /// [`Rack::join`] as the environment says: see [`Config::from_env`].
-    pub fn from_env() -> Result<Rack, OpenError> {
-        let (config, node) = Config::from_env()?;
-        Rack::join(&config, node)
     }
 }
 

@@ -16,7 +16,8 @@ impl Node {
         keeps || agents.books(|home| home.has_given())
     }
 
-    /// Serves on until the others have given back what they have of its memory, as they do when they
+    /// Serves on until the others have given back what they have of its memory,
+    /// as they do when they
     /// [close](crate::Rack::close); not for ever.
     pub(crate) fn linger(&self) {
         let agents = &self.inner.access.agents;

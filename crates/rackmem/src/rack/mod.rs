@@ -150,6 +150,12 @@ impl Rack {
         Rack::serve_switch_with(config, None)
     }
 
+    /// [`Rack::join`] as the environment says: see [`Config::from_env`].
+    pub fn from_env() -> Result<Rack, OpenError> {
+        let (config, node) = Config::from_env()?;
+        Rack::join(&config, node)
+    }
+
     /// The same with the switch program in the kernel, where packets meet it before there is a
     /// socket; this process keeps its control plane. Takes a build with the feature `xdp`,
     /// and root.
@@ -288,8 +294,9 @@ impl Rack {
 
     /// Ends this process' part of the rack, as dropping it does, and first writes home what its
     /// cache has and lets homes have the locks that it has used. Memory that others have of it goes
-    /// with it: so it serves on until they have closed too, as long as the rack's patience. Processes
-    /// of a rack that ends close in any order, once none of them uses another one's memory.
+    /// with it: so it serves on until they have closed too, as long as the rack's patience.
+    /// Processes of a rack that ends close in any order, once none of them uses another one's
+    /// memory.
     ///
     /// # Errors
     /// Those of [`Rack::leave`] but [`LeaveError::InUse`]. The rack is closed nevertheless.

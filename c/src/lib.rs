@@ -1,0 +1,13 @@
+//! rackmem for C: every function of `include/rackmem.h`, which is made of this.
+//!
+//! Handles are opaque. No panic leaves a function, and no pointer that is null is followed.
+#![allow(non_camel_case_types)]
+
+mod handle;
+pub mod lock;
+pub mod object;
+pub mod pages;
+pub mod rack;
+pub mod region;
+pub mod status;
+pub mod word;

@@ -1,0 +1,239 @@
+//! The library for C: laid out under a prefix as a system has it, and its tests,
+//! which find it there.
+
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use crate::step::Verdict;
+use crate::tally::Tally;
+use crate::workspace::{Workspace, cargo};
+use crate::{Failure, xdp};
+
+/// What a C program is compiled with, at least.
+const STRICT: &[&str] = &[
+    "-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread",
+];
+const STRICT_CPP: &[&str] = &["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Werror"];
+/// Its own errors, and those of the library that come through it.
+const CHECKED: &[&str] = &["-fsanitize=undefined", "-fno-sanitize-recover=all"];
+/// The version of the binary interface, as `c/build.rs` has it.
+const ABI: u32 = 0;
+
+/// `cargo xtask c`.
+pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure> {
+    match arguments {
+        [] => match tests(workspace) {
+            Verdict::Skipped(why) | Verdict::Failed(why) => Err(why),
+            Verdict::Counted(tally) | Verdict::Told(tally, ..) => Ok(tally.failed == 0),
+        },
+        [install, prefix] if install == "install" => {
+            build(workspace, true)?;
+            lay_out(workspace, Path::new(prefix), "release")?;
+            println!(
+                "rackmem.h and librackmem are under {prefix}: cc $(pkg-config --cflags --libs rackmem)"
+            );
+            Ok(true)
+        }
+        _ => Err("c: takes nothing, or `install PREFIX`".into()),
+    }
+}
+
+fn build(workspace: &Workspace, release: bool) -> Result<(), Failure> {
+    let mut build = workspace.command(cargo());
+    build.args(["build", "-p", "rackmem-c"]);
+    if release {
+        build.arg("--release");
+    }
+    if xdp::can_be_built() {
+        build.args(["--features", "rackmem-c/xdp"]);
+    }
+    match build.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err("the library does not compile".into()),
+        Err(error) => Err(format!("cargo did not start: {error}")),
+    }
+}
+
+/// Header, libraries and what pkg-config reads, under a prefix.
+fn lay_out(workspace: &Workspace, prefix: &Path, profile: &str) -> Result<(), Failure> {
+    let built = workspace.target.join(profile);
+    let package = workspace
+        .packages
+        .iter()
+        .find(|package| package.name == "rackmem-c");
+    let version = package.map_or("0", |package| package.version.as_str());
+    let (lib, include) = (prefix.join("lib"), prefix.join("include"));
+    let of = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    for folder in [&lib.join("pkgconfig"), &include] {
+        std::fs::create_dir_all(folder).map_err(|error| of(folder, error))?;
+    }
+    let (so, of_abi) = (
+        format!("librackmem.so.{version}"),
+        format!("librackmem.so.{ABI}"),
+    );
+    let header = workspace.root.join("c/include/rackmem.h");
+    for (from, to) in [
+        (header, include.join("rackmem.h")),
+        (built.join("librackmem_c.so"), lib.join(&so)),
+        (built.join("librackmem_c.a"), lib.join("librackmem.a")),
+    ] {
+        let _ = std::fs::remove_file(&to);
+        std::fs::copy(&from, &to).map_err(|error| of(&from, error))?;
+    }
+    for (link, to) in [
+        (of_abi.as_str(), so.as_str()),
+        ("librackmem.so", of_abi.as_str()),
+    ] {
+        let link = lib.join(link);
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(to, &link).map_err(|error| of(&link, error))?;
+    }
+    let template = workspace.root.join("c/rackmem.pc.in");
+    let text = std::fs::read_to_string(&template).map_err(|error| of(&template, error))?;
+    let prefix = std::path::absolute(prefix).map_err(|error| of(prefix, error))?;
+    let text = text.replace("@PREFIX@", &prefix.display().to_string());
+    let place = lib.join("pkgconfig/rackmem.pc");
+    std::fs::write(&place, text.replace("@VERSION@", version)).map_err(|error| of(&place, error))
+}
+
+/// A program of the tests: where it is, and how it is compiled.
+struct Program {
+    source: &'static str,
+    compiler: &'static str,
+    options: &'static [&'static [&'static str]],
+}
+
+const PROGRAMS: &[Program] = &[
+    Program {
+        source: "c/tests/all.c",
+        compiler: "cc",
+        options: &[STRICT, CHECKED],
+    },
+    Program {
+        source: "c/tests/cpp.cpp",
+        compiler: "c++",
+        options: &[STRICT_CPP],
+    },
+];
+
+/// Builds the library, and compiles and runs programs that find it as any program does.
+pub fn tests(workspace: &Workspace) -> Verdict {
+    for program in ["cc", "c++", "pkg-config"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            return Verdict::Skipped(format!("no {program}: run `cargo xtask setup test`"));
+        }
+    }
+    let prefix = workspace.target.join("c-prefix");
+    let ready = build(workspace, false).and_then(|()| lay_out(workspace, &prefix, "debug"));
+    if let Err(why) = ready {
+        return Verdict::Failed(why);
+    }
+    let mut tally = Tally::default();
+    let mut failed = Vec::new();
+    let mut count = |name: &str, result: Result<(), Failure>| match result {
+        Ok(()) => {
+            println!("test {name} ... ok");
+            tally += Tally::PASS;
+        }
+        Err(why) => {
+            println!("test {name} ... FAILED: {why}");
+            tally += Tally::FAIL;
+            failed.push(name.to_string());
+        }
+    };
+    for program in PROGRAMS {
+        let done = compile(workspace, &prefix, program).and_then(|path| runs(&prefix, &path));
+        count(program.source, done);
+    }
+    for fabric in ["udp", "shm"] {
+        count(
+            &format!("c/examples/counter.c over {fabric}"),
+            counts(workspace, &prefix, fabric),
+        );
+    }
+    Verdict::Told(tally, failed, Vec::new())
+}
+
+fn compile(workspace: &Workspace, prefix: &Path, program: &Program) -> Result<PathBuf, Failure> {
+    let flags = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "rackmem"])
+        .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
+        .output();
+    let flags = flags.map_err(|error| format!("pkg-config did not start: {error}"))?;
+    let flags = String::from_utf8_lossy(&flags.stdout).into_owned();
+    let source = workspace.root.join(program.source);
+    let path = prefix.join(source.file_stem().unwrap_or_default());
+    let mut compiler = Command::new(program.compiler);
+    compiler.args(program.options.iter().copied().flatten());
+    compiler
+        .arg(&source)
+        .args(flags.split_whitespace())
+        .arg("-o")
+        .arg(&path);
+    match compiler.status() {
+        Ok(status) if status.success() => Ok(path),
+        Ok(_) => Err("it does not compile".into()),
+        Err(error) => Err(format!("{} did not start: {error}", program.compiler)),
+    }
+}
+
+fn run(prefix: &Path, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", prefix.join("lib"));
+    command
+}
+
+fn runs(prefix: &Path, program: &Path) -> Result<(), Failure> {
+    match run(prefix, program).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{status}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Processes of a rack count, and the last one tells the sum.
+fn counts(workspace: &Workspace, prefix: &Path, fabric: &str) -> Result<(), Failure> {
+    const NODES: usize = 3;
+    const TIMES: usize = 300;
+    let example = Program {
+        source: "c/examples/counter.c",
+        compiler: "cc",
+        options: &[STRICT],
+    };
+    let program = compile(workspace, prefix, &example)?;
+    let ports: Result<Vec<UdpSocket>, _> =
+        (0..NODES).map(|_| UdpSocket::bind("127.0.0.1:0")).collect();
+    let ports = ports.map_err(|error| error.to_string())?;
+    let nodes = ports.iter().filter_map(|port| port.local_addr().ok());
+    let nodes: Vec<String> = nodes.map(|addr| format!("\"{addr}\"")).collect();
+    let config = prefix.join(format!("{fabric}.toml"));
+    let text = format!("fabric = \"{fabric}\"\nnodes = [{}]\n", nodes.join(", "));
+    std::fs::write(&config, text).map_err(|error| error.to_string())?;
+    drop(ports);
+    let start = |node: usize| {
+        let mut command = run(prefix, &program);
+        command
+            .arg(TIMES.to_string())
+            .env("RACKMEM_CONFIG", &config)
+            .env("RACKMEM_NODE", node.to_string());
+        command.stdout(std::process::Stdio::piped()).spawn()
+    };
+    let children: Result<Vec<Child>, _> = (0..NODES).map(start).collect();
+    let children = children.map_err(|error| error.to_string())?;
+    let mut told = String::new();
+    for child in children {
+        let output = child
+            .wait_with_output()
+            .map_err(|error| error.to_string())?;
+        if !output.status.success() {
+            return Err(format!("a process ended with {}", output.status));
+        }
+        told += &String::from_utf8_lossy(&output.stdout);
+    }
+    let all = NODES * TIMES;
+    match told == format!("{all} {all}\n") {
+        true => Ok(()),
+        false => Err(format!("it told {told:?}, not twice {all}")),
+    }
+}
