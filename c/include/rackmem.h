@@ -1,6 +1,6 @@
 /* rackmem for C and C++: one memory for a rack of machines.
  *
- * Made from the library by its tests: do not edit.
+ * A test holds that it declares what the library has (c/tests/header.rs).
  *
  * Every function returns RM_OK (0), what it has to tell beside success (above 0), or why it has
  * failed (below 0); rm_why() has the text then. What a handle is of is freed by the function that

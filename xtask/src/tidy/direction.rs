@@ -120,7 +120,7 @@ const LAYERS: &[Layer] = &[
         folder: "c",
         below: &[RACKMEM],
         tests: &[],
-        outside: Some(&["cbindgen"]),
+        outside: Some(&[]),
     },
     Layer {
         folder: "python",
