@@ -60,7 +60,15 @@ def test_a_lock_guards(rack):
     assert list(values[0]) == [900, 900]
 
 
-def test_a_wait_for_a_lock_can_be_interrupted(rack):
+@pytest.fixture
+def interrupts():
+    """SIGINT interrupts: a shell that starts the tests in the background lets them ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_wait_for_a_lock_can_be_interrupted(rack, interrupts):
     with rackmem.Lock(rack.node(0), "l"):
         timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
         timer.start()
