@@ -1,7 +1,6 @@
 //! The library for C: laid out under a prefix as a system has it, and its tests,
 //! which find it there.
 
-use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
@@ -23,10 +22,7 @@ const ABI: u32 = 0;
 /// `cargo xtask c`.
 pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure> {
     match arguments {
-        [] => match tests(workspace) {
-            Verdict::Skipped(why) | Verdict::Failed(why) => Err(why),
-            Verdict::Counted(tally) | Verdict::Told(tally, ..) => Ok(tally.failed == 0),
-        },
+        [] => tests(workspace).told(),
         [install, prefix] if install == "install" => {
             build(workspace, true)?;
             lay_out(workspace, Path::new(prefix), "release")?;
@@ -202,15 +198,11 @@ fn counts(workspace: &Workspace, prefix: &Path, fabric: &str) -> Result<(), Fail
         options: &[STRICT],
     };
     let program = compile(workspace, prefix, &example)?;
-    let ports: Result<Vec<UdpSocket>, _> =
-        (0..NODES).map(|_| UdpSocket::bind("127.0.0.1:0")).collect();
-    let ports = ports.map_err(|error| error.to_string())?;
-    let nodes = ports.iter().filter_map(|port| port.local_addr().ok());
-    let nodes: Vec<String> = nodes.map(|addr| format!("\"{addr}\"")).collect();
+    let nodes = rackmem_hosts::addresses(NODES);
+    let nodes: Vec<String> = nodes.iter().map(|addr| format!("\"{addr}\"")).collect();
     let config = prefix.join(format!("{fabric}.toml"));
     let text = format!("fabric = \"{fabric}\"\nnodes = [{}]\n", nodes.join(", "));
     std::fs::write(&config, text).map_err(|error| error.to_string())?;
-    drop(ports);
     let start = |node: usize| {
         let mut command = run(prefix, &program);
         command

@@ -47,6 +47,16 @@ pub enum Verdict {
     Skipped(String),
 }
 
+impl Verdict {
+    /// Of a step that is run as a command: whether it held, or why it could not run.
+    pub fn told(self) -> Result<bool, crate::Failure> {
+        match self {
+            Verdict::Skipped(why) | Verdict::Failed(why) => Err(why),
+            Verdict::Counted(tally) | Verdict::Told(tally, ..) => Ok(tally.failed == 0),
+        }
+    }
+}
+
 struct Row {
     name: &'static str,
     time: Duration,
