@@ -7,17 +7,19 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 const FIRST: u16 = 16_384;
 const PORTS: u16 = 16_384;
 
-/// So many addresses that no other process is given, neither by this function nor by the kernel:
-/// an IP address of 127.64.0.0/10 for each process that asks, and ports below those that the kernel
-/// gives. A port that was only free a moment ago may be another socket's when its process starts,
-/// or restarts.
+/// So many addresses, with ports in a row, that no other process is given,
+/// neither by this function nor by the kernel: an IP address of 127.64.0.0/10 for each process that
+/// asks, and ports below those that the kernel gives. A port that was only free a moment ago may be
+/// another socket's when its process starts, or restarts.
 pub fn addresses(count: usize) -> Vec<SocketAddr> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     // Process numbers of Linux have 22 bits.
     let ip = Ipv4Addr::new(127, 64 | high & 63, middle, low);
-    (0..count)
-        .map(|_| FIRST + NEXT.fetch_add(1, Relaxed) % PORTS)
+    // At once, so that they are in a row while other threads ask too.
+    let first = NEXT.fetch_add(count as u16, Relaxed);
+    (0..count as u16)
+        .map(|i| FIRST + first.wrapping_add(i) % PORTS)
         .map(|port| SocketAddr::from((ip, port)))
         .collect()
 }
