@@ -20,8 +20,9 @@ help: ## List the commands
 	@echo
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/\1|\2/p' Makefile | awk -F '|' '{ printf "  make %-11s%s\n", $$1, $$2 }'
 
-demo: build ## Build, then run a rack in one process and a rack of processes, some 20 s (ARGS=--stay to keep the first)
+demo: build ## Build, then run a rack in one process, one of processes and one of Python, some 20 s (ARGS=--stay to keep the first)
 	@$(RACKMEM) demo $(ARGS)
+	@$(if $(ARGS),,cargo xtask python demo)
 
 test: toolchain ## Run every check and test: house rules, unit, end to end with real clients, fuzz
 	@echo "make test: builds its runner, looks for the programs that tests need, then runs every step"

@@ -138,15 +138,6 @@ def test_a_fork_is_no_member(rack):
     assert counter.add() == 1
 
 
-def _ports(count):
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    [one.close() for one in sockets]
-    return ports
-
-
 def _worker(path, node, array, lock):
     # `array` and `lock` came by their names, for the rack that this process has joined.
     counter = rackmem.Counter(None, "steps")
@@ -165,7 +156,7 @@ def _worker(path, node, array, lock):
 @pytest.mark.parametrize("fabric", ["udp", "shm"])
 def test_processes_change_one_array(tmp_path, fabric):
     path = tmp_path / "rack.toml"
-    nodes = ", ".join(f'"127.0.0.1:{port}"' for port in _ports(3))
+    nodes = ", ".join(f'"127.0.0.1:{port}"' for port in ports(3))
     path.write_text(f'fabric = "{fabric}"\nnodes = [{nodes}]\n')
     spawn = multiprocessing.get_context("spawn")
     # A rack of processes is open when all have come: names are made by the first.
@@ -198,7 +189,7 @@ def test_the_environment_says_which_node(monkeypatch, tmp_path):
     with pytest.raises(rackmem.ArgumentError, match="RACKMEM_CONFIG"):
         rackmem.from_env()
     path = tmp_path / "rack.toml"
-    [port] = _ports(1)
+    [port] = ports(1)
     path.write_text(f'fabric = "udp"\nnodes = ["127.0.0.1:{port}"]\n')
     monkeypatch.setenv("RACKMEM_CONFIG", str(path))
     monkeypatch.setenv("SLURM_PROCID", "zero")

@@ -106,8 +106,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "python",
-        usage: "python",
-        about: "The wheel of the Python package, and its tests in a fresh environment",
+        usage: "python [demo]",
+        about: "The wheel of the Python package, and its tests in a fresh environment; or its part of `make demo`",
         run: python::command,
     },
     Command {

@@ -1,18 +1,98 @@
 //! The Python package: its wheel, in an environment that has nothing else of this checkout.
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use crate::step::{self, Verdict};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, cargo};
 use crate::{Failure, setup, xdp};
 
 /// What its tests import beside it.
 const PACKAGES: &[&str] = &["numpy>=1.26,<3", "pytest>=8,<9"];
 
 /// `cargo xtask python`.
-pub fn command(workspace: &Workspace, _: &[String]) -> Result<bool, Failure> {
-    tests(workspace).told()
+pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure> {
+    match arguments {
+        [] => tests(workspace).told(),
+        [demo] if demo == "demo" => self::demo(workspace),
+        _ => Err("python: takes nothing, or `demo`".into()),
+    }
+}
+
+/// Two Python processes that change one array: a part of `make demo`, which has built `rackmem`.
+fn demo(workspace: &Workspace) -> Result<bool, Failure> {
+    println!("\nTwo Python processes, one NumPy array (python/examples/heat.py)");
+    let folder = workspace.target.join("python-demo");
+    let python = match with_numpy(&folder) {
+        Ok(python) => python,
+        Err(why) => {
+            println!("  skipped: {why}");
+            return Ok(true);
+        }
+    };
+    let mut build = workspace.command(cargo());
+    build.args(["build", "--release", "--quiet", "-p", "rackmem-python"]);
+    if xdp::can_be_built() {
+        build.args(["--features", "rackmem-python/xdp"]);
+    }
+    if !build.status().is_ok_and(|status| status.success()) {
+        return Err("the Python package does not compile".into());
+    }
+    let release = workspace.target.join("release");
+    let package = folder.join("rackmem");
+    let laid_out = lay_out(&workspace.root.join("python/rackmem"), &release, &package);
+    laid_out.map_err(|error| format!("{}: {error}", package.display()))?;
+    let mut run = workspace.command(release.join("rackmem"));
+    run.args(["run", "-n", "2", "--"])
+        .arg(python)
+        .arg("python/examples/heat.py")
+        .env("PYTHONPATH", &folder);
+    Ok(run.status().is_ok_and(|status| status.success()))
+}
+
+/// A Python that has NumPy: the system's, or one of our own.
+fn with_numpy(folder: &Path) -> Result<PathBuf, Failure> {
+    let has = |python: &Path| {
+        let mut asks = Command::new(python);
+        asks.args(["-c", "import numpy, sys; sys.exit(sys.version_info < (3, 11))"]);
+        let asks = asks.stderr(Stdio::null()).status();
+        asks.is_ok_and(|status| status.success())
+    };
+    let own = folder.join("venv/bin/python");
+    let system = PathBuf::from("python3");
+    if let Some(python) = [system, own.clone()].into_iter().find(|python| has(python)) {
+        return Ok(python);
+    }
+    println!("  NumPy is missing: a Python environment with it is made in the build's folder");
+    let quietly = |command: &mut Command| {
+        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let mut venv = Command::new("python3");
+    venv.args(["-m", "venv", "--clear"]).arg(folder.join("venv"));
+    if !quietly(&mut venv) {
+        return Err("no python3 with venv: apt-get install python3-venv".into());
+    }
+    let mut pip = Command::new(&own);
+    pip.args(["-m", "pip", "install", "--quiet", PACKAGES[0]]);
+    match quietly(&mut pip) && has(&own) {
+        true => Ok(own),
+        false => Err("no NumPy: pip could not install it".into()),
+    }
+}
+
+/// The package in a folder, as its wheel has it.
+fn lay_out(sources: &Path, release: &Path, package: &Path) -> std::io::Result<()> {
+    let _ = std::fs::remove_dir_all(package);
+    std::fs::create_dir_all(package)?;
+    for entry in std::fs::read_dir(sources)? {
+        let path = entry?.path();
+        if let Some(name) = path.file_name().filter(|_| path.is_file()) {
+            std::fs::copy(&path, package.join(name))?;
+        }
+    }
+    let built = release.join("lib_rackmem.so");
+    std::fs::copy(built, package.join("_rackmem.abi3.so")).map(drop)
 }
 
 /// Builds the wheel, installs it in a fresh environment, and runs its tests there.
@@ -67,7 +147,7 @@ pub fn tests(workspace: &Workspace) -> Verdict {
 }
 
 /// A fresh environment with the wheel; its Python.
-fn environment(workspace: &Workspace, wheels: &std::path::Path) -> Result<PathBuf, Failure> {
+fn environment(workspace: &Workspace, wheels: &Path) -> Result<PathBuf, Failure> {
     let wheel = std::fs::read_dir(wheels)
         .map_err(|error| format!("{}: {error}", wheels.display()))?
         .flatten()
