@@ -54,7 +54,10 @@ fn demo(workspace: &Workspace) -> Result<bool, Failure> {
 fn with_numpy(folder: &Path) -> Result<PathBuf, Failure> {
     let has = |python: &Path| {
         let mut asks = Command::new(python);
-        asks.args(["-c", "import numpy, sys; sys.exit(sys.version_info < (3, 11))"]);
+        asks.args([
+            "-c",
+            "import numpy, sys; sys.exit(sys.version_info < (3, 11))",
+        ]);
         let asks = asks.stderr(Stdio::null()).status();
         asks.is_ok_and(|status| status.success())
     };
@@ -69,7 +72,8 @@ fn with_numpy(folder: &Path) -> Result<PathBuf, Failure> {
         status.is_ok_and(|status| status.success())
     };
     let mut venv = Command::new("python3");
-    venv.args(["-m", "venv", "--clear"]).arg(folder.join("venv"));
+    venv.args(["-m", "venv", "--clear"])
+        .arg(folder.join("venv"));
     if !quietly(&mut venv) {
         return Err("no python3 with venv: apt-get install python3-venv".into());
     }

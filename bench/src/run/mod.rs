@@ -16,6 +16,7 @@ pub mod kv_rack;
 mod kv_recorded;
 pub mod lock;
 pub mod loss;
+pub mod mapped;
 pub mod micro;
 pub mod micro_hosts;
 pub mod micro_member;

@@ -10,6 +10,7 @@ mod kv;
 mod lock;
 mod lock_sim;
 mod loss;
+mod mapped;
 mod micro;
 mod micro_hosts;
 mod micro_sim;
@@ -46,6 +47,7 @@ Examples:
   rackmem bench micro --hosts 4 --switch user    the same on a rack of network namespaces (root)
   rackmem bench lock                             every kind of lock: local, remote, hand-off, contended
   rackmem bench objects                          reads of whole objects beside a copy and beside versions, CRC, locks
+  rackmem bench mapped                           plain loads and stores on the rack's memory, beside calls
   rackmem bench bounded                          clwb, clflushopt, clflush; reads that are old by a bounded time
   rackmem bench loss                             1% and 5% packet loss beside none
   rackmem bench micro --sim --figure 9           a model of the Concordia paper's cluster, beside the paper
@@ -83,6 +85,8 @@ enum Bench {
     Lock(lock::LockArgs),
     /// Measure reads of whole objects, beside a plain copy and other ways to tell a torn one
     Objects(objects::ObjectsArgs),
+    /// Measure plain loads and stores on the rack's memory, beside plain memory and calls
+    Mapped(mapped::MappedArgs),
     /// Measure memory that is old by a bounded time, and the instructions that it takes (BI paper)
     Bounded(bounded::BoundedArgs),
     /// Measure regions with copies: beside memory without, durable, when a replica dies; etcd
@@ -136,6 +140,9 @@ pub fn run(args: &BenchArgs, json: bool, options: BTreeMap<String, String>) -> R
                 objects::run(args, report, tell)
             }),
         },
+        Bench::Mapped(args) => bench.plain("mapped", args.often.runs, &mut |_, report, tell| {
+            mapped::run(args, report, tell)
+        }),
         Bench::Bounded(args) => bench.plain("bounded", args.often.runs, &mut |_, report, tell| {
             bounded::run(args, report, tell)
         }),
