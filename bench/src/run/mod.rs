@@ -24,6 +24,7 @@ pub mod miss;
 pub mod objects;
 mod objects_crew;
 mod objects_map;
+pub mod python;
 mod resp;
 pub mod sim;
 

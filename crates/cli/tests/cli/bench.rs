@@ -11,7 +11,7 @@ fn report(args: &[&str]) -> Value {
 
 #[test]
 fn benches_report_cases() {
-    let benches: [&[&str]; 8] = [
+    let benches: [&[&str]; 9] = [
         &[
             "objects",
             "--size",
@@ -33,6 +33,7 @@ fn benches_report_cases() {
             "1",
         ],
         &["hit", "--duration", "20", "--runs", "1"],
+        &["mapped", "--scan", "1M", "--duration", "10", "--runs", "1"],
         &["miss", "--duration", "20ms", "--runs", "2"],
         &[
             "micro",

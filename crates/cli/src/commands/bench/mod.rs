@@ -18,6 +18,7 @@ mod miss;
 mod objects;
 mod objects_sim;
 mod often;
+mod python;
 
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
@@ -48,6 +49,7 @@ Examples:
   rackmem bench lock                             every kind of lock: local, remote, hand-off, contended
   rackmem bench objects                          reads of whole objects beside a copy and beside versions, CRC, locks
   rackmem bench mapped                           plain loads and stores on the rack's memory, beside calls
+  rackmem bench python                           arrays of the Python package beside NumPy, shared memory and pipes
   rackmem bench bounded                          clwb, clflushopt, clflush; reads that are old by a bounded time
   rackmem bench loss                             1% and 5% packet loss beside none
   rackmem bench micro --sim --figure 9           a model of the Concordia paper's cluster, beside the paper
@@ -87,6 +89,8 @@ enum Bench {
     Objects(objects::ObjectsArgs),
     /// Measure plain loads and stores on the rack's memory, beside plain memory and calls
     Mapped(mapped::MappedArgs),
+    /// Measure the Python package: elements, slices, and 4 KiB and 1 MiB from process to process
+    Python(python::PythonArgs),
     /// Measure memory that is old by a bounded time, and the instructions that it takes (BI paper)
     Bounded(bounded::BoundedArgs),
     /// Measure regions with copies: beside memory without, durable, when a replica dies; etcd
@@ -142,6 +146,9 @@ pub fn run(args: &BenchArgs, json: bool, options: BTreeMap<String, String>) -> R
         },
         Bench::Mapped(args) => bench.plain("mapped", args.often.runs, &mut |_, report, tell| {
             mapped::run(args, report, tell)
+        }),
+        Bench::Python(args) => bench.plain("python", args.often.runs, &mut |_, report, tell| {
+            python::run(args, report, tell)
         }),
         Bench::Bounded(args) => bench.plain("bounded", args.often.runs, &mut |_, report, tell| {
             bounded::run(args, report, tell)
