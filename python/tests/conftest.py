@@ -1,4 +1,5 @@
-import socket
+import itertools
+import os
 
 import pytest
 
@@ -11,12 +12,12 @@ def rack():
         yield rack
 
 
-def ports(count):
-    """So many UDP ports that nobody has."""
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    numbers = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return numbers
+_taken = itertools.count(16_384)
+
+
+def addresses(count):
+    """Addresses as a list of TOML that no other process is given: an IP address of this process,
+    and ports below those that the kernel gives to others."""
+    pid = os.getpid()
+    ip = f"127.{64 | pid >> 16 & 63}.{pid >> 8 & 255}.{pid & 255}"
+    return "[" + ", ".join(f'"{ip}:{next(_taken)}"' for _ in range(count)) + "]"

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ports
+from conftest import addresses
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 
@@ -14,8 +14,7 @@ EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 @pytest.mark.parametrize("fabric", ["udp", "shm"])
 def test_two_processes_change_one_array(tmp_path, fabric):
     path = tmp_path / "rack.toml"
-    nodes = ", ".join(f'"127.0.0.1:{port}"' for port in ports(2))
-    path.write_text(f'fabric = "{fabric}"\nnodes = [{nodes}]\n')
+    path.write_text(f'fabric = "{fabric}"\nnodes = {addresses(2)}\n')
     processes = [
         subprocess.Popen(
             [sys.executable, EXAMPLES / "heat.py", "64", "20"],

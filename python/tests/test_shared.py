@@ -2,11 +2,11 @@ import multiprocessing
 import os
 import pickle
 import signal
-import socket
 import threading
 import time
 
 import pytest
+from conftest import addresses
 
 import rackmem
 
@@ -151,13 +151,10 @@ def _worker(path, node, array, lock):
         time.sleep(0.01)
 
 
-
-
 @pytest.mark.parametrize("fabric", ["udp", "shm"])
 def test_processes_change_one_array(tmp_path, fabric):
     path = tmp_path / "rack.toml"
-    nodes = ", ".join(f'"127.0.0.1:{port}"' for port in ports(3))
-    path.write_text(f'fabric = "{fabric}"\nnodes = [{nodes}]\n')
+    path.write_text(f'fabric = "{fabric}"\nnodes = {addresses(3)}\n')
     spawn = multiprocessing.get_context("spawn")
     # A rack of processes is open when all have come: names are made by the first.
     names = _names()
@@ -189,8 +186,7 @@ def test_the_environment_says_which_node(monkeypatch, tmp_path):
     with pytest.raises(rackmem.ArgumentError, match="RACKMEM_CONFIG"):
         rackmem.from_env()
     path = tmp_path / "rack.toml"
-    [port] = ports(1)
-    path.write_text(f'fabric = "udp"\nnodes = ["127.0.0.1:{port}"]\n')
+    path.write_text(f'fabric = "udp"\nnodes = {addresses(1)}\n')
     monkeypatch.setenv("RACKMEM_CONFIG", str(path))
     monkeypatch.setenv("SLURM_PROCID", "zero")
     with pytest.raises(rackmem.ArgumentError, match="SLURM_PROCID"):
