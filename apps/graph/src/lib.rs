@@ -45,6 +45,7 @@ mod reference;
 mod rmat;
 mod run;
 mod settled;
+pub mod sockets;
 mod work;
 
 pub use cut::{Cut, CutBy};

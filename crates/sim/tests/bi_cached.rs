@@ -39,6 +39,8 @@ const NOTICED: &[(Defect, &str, &str)] = &[
     (Defect::NameTheRest, "bi-cached-forgotten", CURRENT),
     (Defect::WriteTwice, "bi-cached-lost", ONCE),
     (Defect::KeepOwnOld, "bi-cached-own", ONWARD),
+    (Defect::EndWithPart, "bi-cached-parts", CURRENT),
+    (Defect::RefreshOwnNew, "bi-cached-refreshed", ONWARD),
     (Defect::BeginLate, "bi-cached", CURRENT),
     (Defect::BelieveLate, "bi-cached", CURRENT),
 ];

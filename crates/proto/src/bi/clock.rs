@@ -63,6 +63,11 @@ impl BiClock {
         Tick((nanos / self.period).saturating_add(self.ahead))
     }
 
+    /// Nanoseconds of so many ticks.
+    pub const fn nanos(&self, ticks: u64) -> u64 {
+        ticks.saturating_mul(self.period)
+    }
+
     /// Another domain's clock showed this before mine showed that. One that is behind by more
     /// than a tick jumps forward.
     pub fn compare(&mut self, theirs: Tick, mine: Tick) -> Result<(), Skew> {

@@ -35,6 +35,15 @@ impl Bound {
         self.lag + self.section + 2 * ACCURACY
     }
 
+    /// Ticks after a quiescence for which a section that counts on it and has not looked at the
+    /// clock is believed. No more than it may last: memory waits for it no longer.
+    pub const fn unseen(self) -> u64 {
+        match self.lag <= self.section {
+            true => self.lag,
+            false => self.section,
+        }
+    }
+
     /// Whether no section that was open at `then` is believed any more, by the clock of its domain.
     /// Memory waits no longer for a thread that stays in its section.
     pub const fn has_ended(self, then: Tick, now: Tick) -> bool {
@@ -53,11 +62,24 @@ pub struct Late {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ReadSection {
     began: Tick,
-    bound: Bound,
+    /// What it has read is believed until then.
+    until: Tick,
     broken: Option<Defect>,
 }
 
 impl ReadSection {
+    /// One begins without a look at the clock, in a domain that has quiesced at `modified`. It is
+    /// believed while another one could still begin: wherever it is, a section that had looked
+    /// would be ([`ReadSection::enter`]).
+    #[inline]
+    pub const fn unseen(modified: Tick, bound: Bound, broken: Option<Defect>) -> Self {
+        ReadSection {
+            began: modified,
+            until: modified.plus(bound.unseen()),
+            broken,
+        }
+    }
+
     /// One begins, if the domain has quiesced within the bound: at `modified`. Otherwise it has to
     /// quiesce first.
     #[inline]
@@ -72,12 +94,12 @@ impl ReadSection {
         }
         Ok(ReadSection {
             began: now,
-            bound,
+            until: now.plus(bound.section),
             broken,
         })
     }
 
-    /// When it began.
+    /// When it began; where it has not looked, the latest quiescence before.
     pub fn began(&self) -> Tick {
         self.began
     }
@@ -85,7 +107,7 @@ impl ReadSection {
     /// Whether what it has read until now may be believed.
     #[inline]
     pub fn holds(&self, now: Tick) -> Result<(), Late> {
-        let by = now.since(self.began).saturating_sub(self.bound.section);
+        let by = now.since(self.until);
         match by == 0 || self.broken == Some(Defect::ExitWithoutClock) {
             true => Ok(()),
             false => Err(Late { by }),
@@ -124,6 +146,19 @@ mod tests {
             let over = bound.has_ended(Tick(9), Tick(now));
             assert!(!over || section.holds(Tick(now)).is_err(), "{now}");
             assert_eq!(over, now > 12);
+        }
+        // Without a look: believed only where one that has looked would be, whenever it began.
+        for section in 0..6 {
+            let bound = Bound { lag: 2, section };
+            for (modified, began, now) in (0..9).flat_map(|modified| {
+                let began = modified..12;
+                began.flat_map(move |began| (began..15).map(move |now| (modified, began, now)))
+            }) {
+                let unseen = ReadSection::unseen(Tick(modified), bound, None);
+                let seen = ReadSection::enter((Tick(began), Tick(modified)), bound, None);
+                let seen = seen.and_then(|section| section.holds(Tick(now)));
+                assert!(unseen.holds(Tick(now)).is_err() || seen.is_ok());
+            }
         }
         // A quiescence by a clock that has jumped meanwhile.
         assert!(enter(9, 10).is_ok());

@@ -1,21 +1,21 @@
-//! A node's copies of a region, how old they may be, and the thread that asks what was modified.
+//! A node's copies of a region, how old they may be, and how they hear what was modified.
 
+use super::counter::{Deadline, Moment};
 use crate::bytes::value::Value;
 use crate::error::{AccessError, RackError};
+use crate::host::askers::{Asks, REST};
 use crate::host::bounded::BoundedCounters;
 use crate::node::Node;
 use rackmem_fabric::Whole;
-use rackmem_proto::bi::cached::{BiAsk, BiReply, Hearing, HeldItem};
+use rackmem_proto::bi::cached::{BiAsk, BiReply, Hearing, HeldItem, asks_again};
 use rackmem_proto::bi::{BiClock, Bound, Tick};
 use rackmem_proto::wire::{Reason, Tag};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, RwLock, Weak};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
-/// Ticks without a section after which nobody asks: the next section does.
-const IDLE: u64 = 50;
-/// How long the thread rests where nobody reads.
-const REST: Duration = Duration::from_millis(20);
+/// Questions without a section between them after which nobody asks: the next section does.
+const IDLE: u8 = 8;
 
 /// See the module.
 pub(super) struct Copies<T> {
@@ -31,8 +31,10 @@ pub(super) struct Copies<T> {
     heard: AtomicU64,
     /// What was acknowledged before this tick is not stale here.
     quiesced: AtomicU64,
-    /// When a section began last.
-    used: AtomicU64,
+    /// Until when sections may count on that.
+    pub deadline: Deadline,
+    /// Questions since a section began.
+    unused: AtomicU8,
     asking: Mutex<()>,
 }
 
@@ -65,17 +67,21 @@ impl<T: Value> Copies<T> {
             items: (0..count).map(|_| RwLock::default()).collect(),
             heard: AtomicU64::new(0),
             quiesced: AtomicU64::new(0),
-            used: AtomicU64::new(0),
+            deadline: Deadline::default(),
+            unused: AtomicU8::new(IDLE),
             asking: Mutex::new(()),
         };
-        copies.quiesce(|_| false)?;
+        let patience = copies.patience();
+        copies.quiesce(|_| false, patience)?;
         let copies = Arc::new(copies);
-        let weak = Arc::downgrade(&copies);
-        let name = "rackmem-bounded".to_owned();
-        let spawned = std::thread::Builder::new().name(name);
-        // Without the thread each section asks for itself.
-        let _ = spawned.spawn(move || ask_at_ticks(&weak, period));
+        let asks: Arc<dyn Asks> = copies.clone();
+        node.inner.access.agents.bounded.askers.add(&asks);
         Ok(copies)
+    }
+
+    /// How long a thread waits for an answer.
+    pub fn patience(&self) -> Duration {
+        self.node.inner.access.patience
     }
 
     pub fn counters(&self) -> &BoundedCounters {
@@ -83,8 +89,12 @@ impl<T: Value> Copies<T> {
     }
 
     pub fn now(&self) -> Tick {
-        let nanos = self.origin.elapsed().as_nanos();
-        self.clock.tick(u64::try_from(nanos).unwrap_or(u64::MAX))
+        self.clock.tick(self.nanos())
+    }
+
+    fn nanos(&self) -> u64 {
+        let since = self.origin.elapsed();
+        since.as_secs() * 1_000_000_000 + u64::from(since.subsec_nanos())
     }
 
     pub fn quiesced(&self) -> Tick {
@@ -92,8 +102,11 @@ impl<T: Value> Copies<T> {
     }
 
     /// A section is to begin.
-    pub fn use_now(&self, now: Tick) {
-        self.used.store(now.0, Relaxed);
+    #[inline]
+    pub fn use_now(&self) {
+        if self.unused.load(Relaxed) != 0 {
+            self.unused.store(0, Relaxed);
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -126,12 +139,10 @@ impl<T: Value> Copies<T> {
         let item = self.item(index)?;
         self.counters().misses.fetch_add(1, Relaxed);
         let ask = BiAsk::Read(self.region, index as u32);
-        let BiReply::Item(number, bytes) = self.ask(ask)? else {
+        let BiReply::Item(number, bytes) = self.ask(ask, self.patience())? else {
             return Err(self.no_answer());
         };
-        let value = bytes.get(..size_of::<T>());
-        let value = value.and_then(|bytes| T::read_from_bytes(bytes).ok());
-        let value = value.ok_or(AccessError::OtherSize {
+        let value = value_of(&bytes).ok_or(AccessError::OtherSize {
             addr: self.region.0,
             len: size_of::<T>(),
             is: bytes.len(),
@@ -147,7 +158,7 @@ impl<T: Value> Copies<T> {
         bytes.resize(self.line, 0);
         self.counters().writes.fetch_add(1, Relaxed);
         let ask = BiAsk::Write(self.region, index as u32, bytes);
-        let BiReply::Written(number) = self.ask(ask)? else {
+        let BiReply::Written(number) = self.ask(ask, self.patience())? else {
             return Err(self.no_answer());
         };
         self.put(item, *value, number);
@@ -161,8 +172,8 @@ impl<T: Value> Copies<T> {
         item.put(value, number, self.heard.load(SeqCst), None);
     }
 
-    fn ask(&self, ask: BiAsk) -> Result<BiReply, AccessError> {
-        self.node.inner.access.ask_bounded(ask)
+    fn ask(&self, ask: BiAsk, patience: Duration) -> Result<BiReply, AccessError> {
+        self.node.inner.access.ask_bounded(ask, patience)
     }
 
     fn no_answer(&self) -> AccessError {
@@ -170,17 +181,36 @@ impl<T: Value> Copies<T> {
         AccessError::Rack(RackError::Refused { reason })
     }
 
-    /// Asks what was modified, and drops that; not if another thread has done so meanwhile, and
-    /// that is `enough`.
-    pub fn quiesce(&self, enough: impl FnOnce(Tick) -> bool) -> Result<(), AccessError> {
+    /// Asks what was modified, and drops that, or puts what it is now in its place; not if another
+    /// thread has done so meanwhile, and that is `enough`.
+    pub fn quiesce(
+        &self,
+        enough: impl FnOnce(Tick) -> bool,
+        patience: Duration,
+    ) -> Result<(), AccessError> {
         let _one = self.asking.lock().whole();
         if enough(self.quiesced()) {
             return Ok(());
         }
+        // Where the home has to say more than an answer holds, the next question is for the rest.
+        loop {
+            if let Some((moment, quiesced)) = self.hear(patience)? {
+                self.quiesced.store(quiesced.0, SeqCst);
+                self.deadline
+                    .set(moment, self.clock.nanos(self.bound.unseen()));
+                return Ok(());
+            }
+        }
+    }
+
+    /// Asks once. The moment of the quiescence, unless there is more to ask for.
+    fn hear(&self, patience: Duration) -> Result<Option<(Moment, Tick)>, AccessError> {
         let counters = self.counters();
         let upto = self.heard.load(SeqCst);
-        let question = Hearing { upto }.ask(self.now());
-        let BiReply::News(news) = self.ask(BiAsk::News(self.region, question.from))? else {
+        let moment = Moment::now(|| self.nanos());
+        let question = Hearing { upto }.ask(self.clock.tick(moment.nanos));
+        let ask = BiAsk::News(self.region, question.from);
+        let BiReply::News(news) = self.ask(ask, patience)? else {
             return Err(self.no_answer());
         };
         let shape = (news.shape.0 as usize, news.shape.1 as usize);
@@ -191,51 +221,75 @@ impl<T: Value> Copies<T> {
                 is: shape.0 * shape.1,
             });
         }
-        let answered = question.answered(news.upto, self.now(), None);
+        let answered = question.answered(&news, self.now(), None);
         let (heard, quiesced) = answered.ok_or_else(|| self.no_answer())?;
         counters.news.fetch_add(1, Relaxed);
         self.heard.store(heard.upto, SeqCst);
-        let drop = |item: &RwLock<HeldItem<T>>| u64::from(item.write().whole().hear(news.upto));
-        let dropped: u64 = match &news.items {
-            Some(items) => {
-                let named = items
-                    .iter()
-                    .filter_map(|item| self.items.get(*item as usize));
-                named.map(drop).sum()
+        let hear = |item: &RwLock<HeldItem<T>>, value: Option<T>| {
+            let mut item = item.write().whole();
+            match value {
+                Some(value) => item
+                    .refresh(value, news.now(), None)
+                    .then_some(&counters.refreshed),
+                None => item.hear(news.upto).then_some(&counters.dropped),
+            }
+        };
+        let counted = |counter: &AtomicU64| counter.fetch_add(1, Relaxed);
+        match news.each() {
+            Some(each) => {
+                let here = each.filter_map(|(item, value)| {
+                    hear(
+                        self.items.get(item as usize)?,
+                        value.and_then(packed_value_of),
+                    )
+                });
+                here.map(counted).for_each(drop);
             }
             None => {
                 counters.everything.fetch_add(1, Relaxed);
-                self.items.iter().map(drop).sum()
+                let all = self.items.iter().filter_map(|item| hear(item, None));
+                all.map(counted).for_each(drop);
             }
-        };
-        counters.dropped.fetch_add(dropped, Relaxed);
-        self.quiesced.store(quiesced.0, SeqCst);
-        Ok(())
-    }
-
-    fn is_idle(&self) -> bool {
-        self.now().since(Tick(self.used.load(Relaxed))) > IDLE
+        }
+        Ok(quiesced.map(|quiesced| (moment, quiesced)))
     }
 }
 
-/// Asks once a tick while sections begin, until the last handle is gone or the rack is closed. What
-/// it cannot learn, the next section asks for, and says why not.
-fn ask_at_ticks<T: Value>(copies: &Weak<Copies<T>>, period: Duration) {
-    let mut rest = period;
-    loop {
-        std::thread::sleep(rest);
-        let Some(copies) = copies.upgrade() else {
-            return;
-        };
-        if copies.is_idle() {
-            rest = period.max(REST);
-            continue;
+/// An item, of the bytes that its home has.
+fn value_of<T: Value>(bytes: &[u8]) -> Option<T> {
+    let value = bytes.get(..size_of::<T>());
+    value.and_then(|bytes| T::read_from_bytes(bytes).ok())
+}
+
+/// An item, of these bytes and zeros.
+fn packed_value_of<T: Value>(bytes: &[u8]) -> Option<T> {
+    let mut value = T::new_zeroed();
+    let part = value.as_mut_bytes().get_mut(..bytes.len())?;
+    part.copy_from_slice(bytes);
+    Some(value)
+}
+
+impl<T: Value> Asks for Copies<T> {
+    /// Asks before the next section would have to. What cannot be learnt, the section asks for, and
+    /// says why not.
+    fn ask_if_due(&self) -> Option<Duration> {
+        let (quiesced, bound) = (self.quiesced(), self.bound);
+        let due = |now, quiesced| asks_again(now, quiesced, bound);
+        if self.unused.load(Relaxed) >= IDLE {
+            self.deadline.forget();
+            return Some(REST);
         }
-        rest = period;
-        let now = copies.now();
-        let heard = copies.quiesce(|quiesced| quiesced >= now);
-        if let Err(AccessError::Rack(RackError::Closed | RackError::Fenced)) = heard {
-            return;
+        if due(self.now(), quiesced) {
+            self.unused.fetch_add(1, Relaxed);
+            // A home that does not answer keeps questions to others waiting no longer than that.
+            let patience = self.period * bound.lag as u32;
+            let heard = self.quiesce(|quiesced| !due(self.now(), quiesced), patience);
+            if let Err(AccessError::Rack(RackError::Closed | RackError::Fenced)) = heard {
+                return None;
+            }
         }
+        let (now, quiesced) = (self.now(), self.quiesced());
+        let left = (1..=bound.lag).find(|ticks| due(now.plus(*ticks), quiesced));
+        Some(self.period * left.unwrap_or(1) as u32)
     }
 }

@@ -1,27 +1,30 @@
 //! Items in a program's hands, and sections in which they are read.
 
 use super::copies::Copies;
+use super::counter;
 use super::writing::DomainWriter;
 use crate::bytes::value::Value;
 use crate::error::{AccessError, RegionError};
 use crate::locked::Mutex;
 use crate::region::Region;
-use rackmem_proto::bi::{Bound, ReadSection};
+use rackmem_proto::bi::ReadSection;
+use rackmem_proto::bi::cached::MEMBER_BOUND;
 use rackmem_proto::wire::{Contract, Tag};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The shortest tick: each asks the home once.
-const LEAST_TICK: Duration = Duration::from_millis(1);
+/// The shortest tick: a thread that rests for less does little else.
+const LEAST_TICK: Duration = Duration::from_micros(250);
 
 /// The items of a region under [`Contract::Bounded`], one a line, as this node has them: a read is
 /// a look at a copy and at a clock, and what it returns was current within the bound before its
 /// section began. Where that cannot be known, the read is [`AccessError::Stale`].
 ///
-/// Once a tick, a fifth of the bound, the node asks the region's home what was written. Nobody
-/// waits for a node that only reads: if it sleeps or dies it holds nothing up, and when it wakes it
-/// asks before it reads. A domain that is not read for a while asks nothing.
+/// The node asks the region's home what was written, twice within the bound while it is read, and
+/// is told what small items are now. Nobody waits for a node that only reads: if it sleeps or dies
+/// it holds nothing up, and when it wakes it asks before it reads. A domain that is not read for a
+/// while asks nothing.
 ///
 /// ```
 /// # fn main() -> rackmem::Result<()> {
@@ -90,7 +93,7 @@ impl<T: Value> Domain<T> {
         if !tag.is_under(Contract::Bounded) {
             return Err(AccessError::wrong_contract(tag, Contract::Bounded).into());
         }
-        let ticks = Bound::DEFAULT;
+        let ticks = MEMBER_BOUND;
         let period = bound / ticks.ticks() as u32;
         if period < LEAST_TICK {
             let least = LEAST_TICK * ticks.ticks() as u32;
@@ -144,23 +147,35 @@ impl<T: Value> Domain<T> {
     #[inline]
     pub fn enter(&self) -> Result<Pinned<'_, T>, AccessError> {
         let copies = &*self.copies;
-        let now = copies.now();
-        copies.use_now(now);
-        let section = ReadSection::enter((now, copies.quiesced()), copies.bound, None);
-        let section = match section {
-            Ok(section) => section,
-            Err(_) => self.enter_late()?,
+        copies.use_now();
+        // Before the quiescence: a later one than the deadline's is better.
+        let deadline = copies.deadline.count();
+        let (quiesced, bound) = (copies.quiesced(), copies.bound);
+        let section = match deadline {
+            0 => self.enter_seen()?,
+            _ => ReadSection::unseen(quiesced, bound, None),
         };
-        Ok(Pinned { copies, section })
+        Ok(Pinned {
+            copies,
+            section,
+            deadline,
+        })
+    }
+
+    /// A section that looks at the clock.
+    #[cold]
+    fn enter_seen(&self) -> Result<ReadSection, AccessError> {
+        let copies = &*self.copies;
+        let section = ReadSection::enter((copies.now(), copies.quiesced()), copies.bound, None);
+        section.or_else(|_| self.enter_late())
     }
 
     #[cold]
     fn enter_late(&self) -> Result<ReadSection, AccessError> {
         let (copies, bound) = (&*self.copies, self.copies.bound);
         copies.counters().waited.fetch_add(1, Relaxed);
-        copies.quiesce(|quiesced| {
-            ReadSection::enter((copies.now(), quiesced), bound, None).is_ok()
-        })?;
+        let enough = |quiesced| ReadSection::enter((copies.now(), quiesced), bound, None).is_ok();
+        copies.quiesce(enough, copies.patience())?;
         let section = ReadSection::enter((copies.now(), copies.quiesced()), bound, None);
         section.map_err(|late| stale(copies, late.by))
     }
@@ -171,7 +186,12 @@ impl<T: Value> Domain<T> {
     /// Those of [`Domain::enter`] and [`Pinned::get`].
     #[inline]
     pub fn read(&self, index: usize) -> Result<T, AccessError> {
-        self.enter()?.get(index)
+        let section = self.enter()?;
+        match section.get(index) {
+            // It had not looked at the clock: the next one does.
+            Err(AccessError::Stale { .. }) if section.deadline != 0 => self.enter()?.get(index),
+            read => read,
+        }
     }
 
     /// Asks the home now what was written: what was acknowledged before this call is seen by
@@ -180,7 +200,7 @@ impl<T: Value> Domain<T> {
     /// # Errors
     /// Those of [`Domain::enter`].
     pub fn quiesce(&self) -> Result<(), AccessError> {
-        self.copies.quiesce(|_| false)
+        self.copies.quiesce(|_| false, self.copies.patience())
     }
 
     /// The region's lock.
@@ -234,6 +254,8 @@ fn stale<T: Value>(copies: &Copies<T>, ticks: u64) -> AccessError {
 pub struct Pinned<'a, T: Value> {
     copies: &'a Copies<T>,
     section: ReadSection,
+    /// Until this count nobody has to look at the clock.
+    deadline: u64,
 }
 
 impl<T: Value> Pinned<'_, T> {
@@ -260,7 +282,20 @@ impl<T: Value> Pinned<'_, T> {
 
     #[inline]
     fn holds(&self) -> Result<(), AccessError> {
+        match counter::is_before(self.deadline) {
+            true => Ok(()),
+            false => self.holds_by_clock(),
+        }
+    }
+
+    #[cold]
+    fn holds_by_clock(&self) -> Result<(), AccessError> {
         let held = self.section.holds(self.copies.now());
-        held.map_err(|late| stale(self.copies, late.by))
+        held.map_err(|late| {
+            if self.deadline != 0 {
+                self.copies.deadline.was_missed();
+            }
+            stale(self.copies, late.by)
+        })
     }
 }

@@ -6,6 +6,7 @@
 //! its own writes are seen.
 
 mod copies;
+mod counter;
 mod domain;
 mod mapped;
 mod writing;

@@ -5,6 +5,7 @@
 
 use crate::error::{AccessError, AllocError, RackError};
 use crate::host::access::Access;
+use crate::host::askers::Askers;
 use crate::host::here::Here;
 use crate::host::metrics::BoundedCounts;
 use crate::host::objects::not_done;
@@ -26,6 +27,7 @@ pub(crate) struct BoundedCounters {
     pub writes: AtomicU64,
     pub news: AtomicU64,
     pub dropped: AtomicU64,
+    pub refreshed: AtomicU64,
     pub everything: AtomicU64,
     pub waited: AtomicU64,
     pub stale: AtomicU64,
@@ -37,6 +39,8 @@ pub(crate) struct BoundedItems {
     /// A question was answered: for threads that no packet wakes.
     ended: Condvar,
     pub counters: BoundedCounters,
+    /// Domains that ask homes.
+    pub askers: Askers,
 }
 
 impl BoundedItems {
@@ -48,6 +52,7 @@ impl BoundedItems {
             part: Mutex::new(Bi::new((me, incarnation), stock)),
             ended: Condvar::new(),
             counters: BoundedCounters::default(),
+            askers: Askers::default(),
         }
     }
 
@@ -69,6 +74,7 @@ impl BoundedItems {
             writes: load(&counters.writes),
             news: load(&counters.news),
             dropped: load(&counters.dropped),
+            refreshed: load(&counters.refreshed),
             everything: load(&counters.everything),
             waited: load(&counters.waited),
             stale: load(&counters.stale),
@@ -120,7 +126,7 @@ impl BoundedHost for Here<'_> {
 
 impl Access {
     /// Asks a region's home. A refusal is an error.
-    pub fn ask_bounded(&self, ask: BiAsk) -> Result<BiReply, AccessError> {
+    pub fn ask_bounded(&self, ask: BiAsk, patience: Duration) -> Result<BiReply, AccessError> {
         let tag = ask.tag();
         self.alive(tag)?;
         let items = &self.agents.bounded;
@@ -141,7 +147,7 @@ impl Access {
             }
             let given_up = if self.closed.load(Relaxed) {
                 Err(AccessError::Rack(RackError::Closed))
-            } else if began.elapsed() >= self.patience {
+            } else if began.elapsed() >= patience {
                 Err(AccessError::silent(tag, self.standing.host(tag.home())))
             } else {
                 // Its home may have died, and this process may have been given up.
@@ -163,7 +169,7 @@ impl Access {
         (home, node): (Tag, NodeId),
         (bytes, items): (u32, u32),
     ) -> Result<u64, AllocError> {
-        match self.ask_bounded(BiAsk::Reserve(home, bytes, items)) {
+        match self.ask_bounded(BiAsk::Reserve(home, bytes, items), self.patience) {
             Ok(BiReply::Region(tag)) => Ok(tag.0),
             Ok(_) => Err(refusal(Reason::Refused, home).into()),
             Err(AccessError::Rack(RackError::Refused {
@@ -175,7 +181,8 @@ impl Access {
 
     /// A region is no more, nor are its items.
     pub fn remove_items(&self, region: Tag) -> Result<(), AccessError> {
-        self.ask_bounded(BiAsk::Remove(region)).map(drop)
+        let removed = self.ask_bounded(BiAsk::Remove(region), self.patience);
+        removed.map(drop)
     }
 }
 

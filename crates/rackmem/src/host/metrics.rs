@@ -269,6 +269,8 @@ pub struct BoundedCounts {
     pub news: u64,
     /// Copies that it has dropped.
     pub dropped: u64,
+    /// Copies that it has replaced by what they are now.
+    pub refreshed: u64,
     /// How often it had to drop everything.
     pub everything: u64,
     /// Sections that asked the home before they began.

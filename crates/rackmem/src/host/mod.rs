@@ -4,6 +4,7 @@
 pub(crate) mod access;
 pub(crate) mod agents;
 pub(crate) mod alloc;
+pub(crate) mod askers;
 pub(crate) mod bounded;
 pub(crate) mod bulk;
 pub(crate) mod cleaning;

@@ -62,14 +62,45 @@ fn a_read_is_a_hit_and_what_others_write_is_seen() {
         assert_eq!(all[1].read(3), Ok(0));
         all[1].quiesce().unwrap();
         assert_eq!((all[1].read(3), all[1].read(4)), (Ok(7), Ok(0)));
+        // What it is now came with the news.
         let counts = rack.node(1).metrics().bounded;
-        assert_eq!((counts.dropped, counts.everything), (1, 0));
+        assert_eq!((counts.refreshed, counts.misses), (1, 2));
+        assert_eq!((counts.dropped, counts.everything), (0, 0));
         // Own writes are seen at once, with no news.
         let mut writer = all[1].writer().unwrap();
         writer.set(3, &8).unwrap();
         assert_eq!(writer.update(4, |value| value + 2), Ok(2));
         assert_eq!(writer.writes(), 3);
         assert_eq!((all[1].read(3), all[1].read(4)), (Ok(8), Ok(2)));
+    }
+}
+
+/// More than one answer names, and than it has values of: nothing old stays, and not all is read
+/// again.
+#[test]
+fn much_that_was_written_comes_in_parts() {
+    for fabric in FABRICS {
+        let rack = rack(fabric, 2);
+        let all = domains(&rack, 600, LONG);
+        for item in 0..600 {
+            assert_eq!(all[1].read(item), Ok(0));
+        }
+        let mut writer = all[0].writer().unwrap();
+        for item in 0..600 {
+            writer.set(item, &(item as u64 + 1)).unwrap();
+        }
+        let before = rack.node(1).metrics().bounded;
+        all[1].quiesce().unwrap();
+        let now = rack.node(1).metrics().bounded;
+        assert_eq!(now.refreshed + now.dropped, 600);
+        assert!(
+            now.refreshed > 300 && now.news >= before.news + 3,
+            "{now:?}"
+        );
+        for item in 0..600 {
+            assert_eq!(all[1].read(item), Ok(item as u64 + 1));
+        }
+        assert_eq!(rack.node(1).metrics().bounded.misses, 600 + now.dropped);
     }
 }
 

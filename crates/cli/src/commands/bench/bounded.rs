@@ -34,6 +34,13 @@ pub struct BoundedArgs {
     bound: Duration,
     #[command(flatten)]
     pub often: Often<3, 300>,
+    /// Model PageRank on the paper's machine, beside its figures (Fig. 10)
+    #[arg(long, conflicts_with_all = ["sets", "nodes", "bound", "runs", "duration"])]
+    pub sim: bool,
+    /// With --sim: count on an R-MAT graph of 2^N vertices
+    #[arg(long, value_name = "N", default_value_t = 18, requires = "sim")]
+    #[arg(value_parser = clap::value_parser!(u32).range(10..=22))]
+    pub scale: u32,
 }
 
 /// Bytes of whole pages.

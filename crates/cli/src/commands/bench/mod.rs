@@ -1,6 +1,7 @@
 //! `rackmem bench`: the front end of the benches in `rackmem-bench`.
 
 mod bounded;
+mod bounded_sim;
 mod bulk;
 mod copies;
 mod dataplane;
@@ -51,6 +52,7 @@ Examples:
   rackmem bench mapped                           plain loads and stores on the rack's memory, beside calls
   rackmem bench python                           arrays of the Python package beside NumPy, shared memory and pipes
   rackmem bench bounded                          clwb, clflushopt, clflush; reads that are old by a bounded time
+  rackmem bench bounded --sim                    PageRank on the paper's machine, by a model
   rackmem bench loss                             1% and 5% packet loss beside none
   rackmem bench micro --sim --figure 9           a model of the Concordia paper's cluster, beside the paper
   rackmem bench lock --sim --figure 9            a model of the Soul paper's rack, beside the paper
@@ -150,6 +152,7 @@ pub fn run(args: &BenchArgs, json: bool, options: BTreeMap<String, String>) -> R
         Bench::Python(args) => bench.plain("python", args.often.runs, &mut |_, report, tell| {
             python::run(args, report, tell)
         }),
+        Bench::Bounded(args) if args.sim => bench.bounded_sim(args.scale),
         Bench::Bounded(args) => bench.plain("bounded", args.often.runs, &mut |_, report, tell| {
             bounded::run(args, report, tell)
         }),
@@ -246,18 +249,35 @@ impl Running {
         self.print(&report, &report, &[report.table()])
     }
 
+    fn bounded_sim(&self, scale: u32) -> Result<Ended> {
+        self.told("bounded-sim", &mut |report| {
+            bounded_sim::simulate(scale, report)
+        })
+    }
+
+    /// A report, and a text behind it.
+    fn told(
+        &self,
+        name: &str,
+        run: &mut dyn FnMut(&mut Report) -> std::result::Result<String, BenchError>,
+    ) -> Result<Ended> {
+        let mut text = String::new();
+        let report = self.measure(name, 1, &mut |_, report, _| {
+            text = run(report)?;
+            Ok(())
+        })?;
+        let ended = self.print(&report, &report, &[report.table()])?;
+        if !self.json {
+            out::line(text);
+        }
+        Ok(ended)
+    }
+
     fn failover(&self, args: &failover::FailoverArgs) -> Result<Ended> {
         if args.sim {
-            let mut plot = String::new();
-            let report = self.measure("failover-sim", 1, &mut |_, report, _| {
-                plot = failover::simulate(args, report)?;
-                Ok(())
-            })?;
-            let ended = self.print(&report, &report, &[report.table()])?;
-            if !self.json {
-                out::line(plot);
-            }
-            return Ok(ended);
+            return self.told("failover-sim", &mut |report| {
+                failover::simulate(args, report)
+            });
         }
         let mut timelines = Vec::new();
         let report = self.measure("failover", args.often.runs, &mut |_, report, tell| {

@@ -1,6 +1,6 @@
 //! A member's copies, and how far it has heard.
 
-use super::Defect;
+use super::{BiNews, Defect};
 use crate::bi::clock::Tick;
 
 /// A member's place for an item.
@@ -60,6 +60,18 @@ impl<V> HeldItem<V> {
         }
         drops
     }
+
+    /// The same, and this is what it was at `now`. Whether it is newer than what is here.
+    pub fn refresh(&mut self, value: V, now: u64, broken: Option<Defect>) -> bool {
+        let newer = self.number < now || broken == Some(Defect::RefreshOwnNew);
+        if newer {
+            *self = HeldItem {
+                number: now,
+                copy: Some(value),
+            };
+        }
+        newer
+    }
 }
 
 /// How far a member has heard of its region's writes.
@@ -87,15 +99,24 @@ impl Hearing {
 }
 
 impl Question {
-    /// BiNews up to there have come: how far the member has heard when its copies are told so
-    /// ([`HeldItem::hear`]), and of which moment its quiescence is *after that*. None:
-    /// the answer is no home's. `now`: its clock.
-    pub fn answered(self, upto: u64, now: Tick, broken: Option<Defect>) -> Option<(Hearing, Tick)> {
+    /// News have come: how far the member has heard when its copies are told so
+    /// ([`HeldItem::hear`]), and of which moment its quiescence is *after that*; none if there is
+    /// more to ask for. None at all: the answer is no home's. `now`: its clock.
+    pub fn answered(
+        self,
+        news: &BiNews,
+        now: Tick,
+        broken: Option<Defect>,
+    ) -> Option<(Hearing, Option<Tick>)> {
         let quiesced = match broken {
             Some(Defect::CountFromAnswer) => now,
             _ => self.began,
         };
-        (upto >= self.from).then_some((Hearing { upto }, quiesced))
+        let upto = news.upto;
+        // Where there is more, something was told.
+        let goes_on = upto > self.from || upto == self.from && news.more == 0;
+        let whole = news.more == 0 || broken == Some(Defect::EndWithPart);
+        goes_on.then(|| (Hearing { upto }, whole.then_some(quiesced)))
     }
 }
 
@@ -134,12 +155,38 @@ mod tests {
         assert_eq!(kept.get(), None);
     }
 
+    /// News that were on their way while this member wrote do not put its own write away.
+    #[test]
+    fn a_value_in_news_replaces_what_is_older() {
+        let mut kept = HeldItem::default();
+        assert!(kept.refresh('a', 3, None));
+        assert!(kept.put('b', 5, 3, None));
+        assert!(!kept.refresh('c', 4, None) && !kept.refresh('c', 5, None));
+        assert_eq!(kept.get(), Some(&'b'));
+        assert!(kept.refresh('d', 6, None));
+        assert_eq!(kept.get(), Some(&'d'));
+        // Nor does a copy that was read before come in after it.
+        assert!(!kept.put('b', 5, 6, None));
+        assert_eq!(kept.get(), Some(&'d'));
+    }
+
     #[test]
     fn a_quiescence_is_of_the_moment_before_the_question() {
         let question = Hearing { upto: 5 }.ask(Tick(7));
-        let heard = |upto| question.answered(upto, Tick(9), None);
-        assert_eq!(heard(8), Some((Hearing { upto: 8 }, Tick(7))));
-        assert_eq!(heard(5), Some((Hearing { upto: 5 }, Tick(7))));
-        assert_eq!(heard(4), None);
+        let heard = |upto, more| {
+            let news = BiNews {
+                upto,
+                more,
+                shape: (1, 1),
+                items: None,
+                values: alloc::vec::Vec::new(),
+            };
+            question.answered(&news, Tick(9), None)
+        };
+        let upto = |upto| Hearing { upto };
+        assert_eq!(heard(8, 0), Some((upto(8), Some(Tick(7)))));
+        assert_eq!(heard(5, 0), Some((upto(5), Some(Tick(7)))));
+        assert_eq!(heard(8, 1), Some((upto(8), None)));
+        assert_eq!((heard(4, 0), heard(4, 9), heard(5, 1)), (None, None, None));
     }
 }

@@ -14,6 +14,9 @@
 //! | what does a thread ask, how often, and what is it told? | [`Bi`] |
 //! | may a section begin, and may what it has read be believed? | [`super::ReadSection`] |
 
+use super::clock::Tick;
+use super::section::Bound;
+
 mod asking;
 mod held;
 mod outbox;
@@ -33,8 +36,23 @@ pub const MAX_REGIONS: usize = 1024;
 /// Writes that a home remembers the items of, by region. Who has heard of none of them drops
 /// everything.
 pub const REMEMBERED: usize = 4096;
-/// Items that an answer names, at most; where there are more, it says "everything".
-pub const NAMED: usize = 128;
+/// Items that an answer names, at most; where there are more, there are more answers.
+pub const NAMED: usize = 256;
+/// Bytes of an answer that name items and say what they are, at most: with its headers it is a
+/// packet of 3.5 KiB, which every switch passes on whole.
+pub const NEWS_BYTES: usize = 3328;
+/// Of a member, whose ticks are no questions: fine ones cost nothing, and of the bound less is lost
+/// at the ends of ticks.
+pub const MEMBER_BOUND: Bound = Bound {
+    lag: 18,
+    section: 20,
+};
+
+/// Whether a member that is read asks again: early enough that its sections seldom wait for the
+/// answer, and no earlier.
+pub const fn asks_again(now: Tick, quiesced: Tick, bound: Bound) -> bool {
+    3 * now.since(quiesced) >= 2 * bound.lag
+}
 
 defects! {
     "A rule of members and homes that is broken.":
@@ -48,6 +66,10 @@ defects! {
     WriteTwice,
     /// What the member has written itself is not put into its own copy, which stays.
     KeepOwnOld,
+    /// A quiescence ends with the first part of what was modified.
+    EndWithPart,
+    /// A value in news is put in place of a newer one that the member has written.
+    RefreshOwnNew,
     /// A section begins however long ago its domain has quiesced.
     BeginLate,
     /// What a section has read is believed however long it has lasted.

@@ -3,7 +3,7 @@
 //! A region is named by an address of its home's memory that no other region of this life of the
 //! home has had. Items that nobody has written are zeros, and take no memory.
 
-use super::{BiOut, Defect, MAX_ITEM, MAX_ITEMS, MAX_REGIONS, NAMED, REMEMBERED};
+use super::{BiOut, Defect, MAX_ITEM, MAX_ITEMS, MAX_REGIONS, NAMED, NEWS_BYTES, REMEMBERED};
 use crate::call::PerRequester;
 use crate::wire::{Contract, Dest, Header, HomeId, Kind, Own, Reason, Tag};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,41 +18,100 @@ const STEP: u64 = 64;
 pub struct BiNews {
     /// All of them up to this one.
     pub upto: u64,
+    /// How many there were after that: they are to be asked for.
+    pub more: u32,
     /// Bytes of an item, and how many items there are.
     pub shape: (u32, u32),
     /// Which items; none: any.
     pub items: Option<Vec<u32>>,
+    /// What the first of these are, as far as there is room: of each how many bytes in two, and
+    /// these without the zeros at its end.
+    pub values: Vec<u8>,
+}
+
+/// The first value, and what is behind it.
+fn split_value(values: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = values.split_first_chunk::<2>()?;
+    rest.split_at_checked(u16::from_be_bytes(*len).into())
+}
+
+/// A value as it travels.
+fn pack_value(value: &[u8], into: &mut Vec<u8>) {
+    let len = value
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |last| last + 1);
+    into.extend_from_slice(&(len as u16).to_be_bytes());
+    into.extend_from_slice(&value[..len]);
 }
 
 impl BiNews {
     /// In place of the number of items that are named: any.
     const ANY: u32 = u32::MAX;
 
-    /// As it travels. The shape is in front of the items.
+    /// The last write that there was: what items are now, they are since then at least.
+    pub fn now(&self) -> u64 {
+        self.upto.saturating_add(self.more.into())
+    }
+
+    /// What is known of each item that was modified, if they are named. Values have no zeros at
+    /// their ends.
+    pub fn each(&self) -> Option<impl Iterator<Item = (u32, Option<&[u8]>)>> {
+        let mut values = &self.values[..];
+        let items = self.items.as_ref()?.iter();
+        Some(items.map(move |item| {
+            let split = split_value(values);
+            values = split.map_or(&[], |(_, rest)| rest);
+            (*item, split.map(|(value, _)| value))
+        }))
+    }
+
+    /// As it travels. The shape is in front of the items, and values are behind them.
     fn encode(&self) -> (Own, Vec<u8>) {
         let count = self
             .items
             .as_ref()
             .map_or(BiNews::ANY, |all| all.len() as u32);
-        let (a, b) = (self.upto, count.into());
+        let (a, b) = (self.upto, u64::from(self.more) << 32 | u64::from(count));
         let all = self.items.iter().flatten().copied();
         let words = [self.shape.0, self.shape.1].into_iter().chain(all);
-        (Own { a, b }, words.flat_map(u32::to_be_bytes).collect())
+        let mut bytes: Vec<u8> = words.flat_map(u32::to_be_bytes).collect();
+        bytes.extend_from_slice(&self.values);
+        (Own { a, b }, bytes)
     }
 
     /// From a packet.
     pub(super) fn decode(own: &Own, body: &[u8]) -> Option<BiNews> {
-        let (words, rest) = body.as_chunks::<4>();
-        let mut words = words.iter().map(|word| u32::from_be_bytes(*word));
-        let shape = (words.next()?, words.next()?);
-        let named: Vec<u32> = words.collect();
-        let items = match u32::try_from(own.b).ok()? {
-            BiNews::ANY if named.is_empty() => None,
-            count if count as usize == named.len() && named.len() <= NAMED => Some(named),
-            _ => return None,
+        let more = (own.b >> 32) as u32;
+        let count = match own.b as u32 {
+            BiNews::ANY => None,
+            count => Some(count as usize)
+                .filter(|count| *count <= NAMED)
+                .map(Some)?,
         };
-        let upto = own.a;
-        rest.is_empty().then_some(BiNews { upto, shape, items })
+        let words = 4 * (2 + count.unwrap_or_default());
+        let (words, values) = body.split_at_checked(words)?;
+        let mut words = words
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|word| u32::from_be_bytes(*word));
+        let shape = (words.next()?, words.next()?);
+        let items = count.map(|_| words.collect::<Vec<u32>>());
+        let mut left = values;
+        for _ in 0..count.unwrap_or_default() {
+            left = match split_value(left) {
+                Some((value, rest)) if value.len() <= shape.0 as usize => rest,
+                _ => break,
+            };
+        }
+        left.is_empty().then(|| BiNews {
+            upto: own.a,
+            more,
+            shape,
+            items,
+            values: values.into(),
+        })
     }
 }
 
@@ -67,6 +126,8 @@ struct Region {
     modified: VecDeque<u32>,
     /// How many of them are remembered.
     remembered: usize,
+    /// Items that an answer names, and bytes of it that may be items and values.
+    told: (usize, usize),
     /// By item; those that nobody has written are not there.
     values: BTreeMap<u32, Vec<u8>>,
 }
@@ -93,19 +154,47 @@ impl Region {
         let forgotten = self.writes - self.modified.len() as u64;
         // Who says that it has heard of more than there was has heard of another region.
         let known = (forgotten..=self.writes).contains(&from);
-        let named = |from: u64| -> Vec<u32> {
-            let after = self.modified.iter().skip((from - forgotten) as usize);
-            let all: BTreeSet<u32> = after.copied().collect();
-            all.into_iter().collect()
+        // As many as there is room for, and up to which write that is.
+        let named = |from: u64| -> (Vec<u32>, u64) {
+            let (mut all, mut upto) = (BTreeSet::new(), from);
+            for item in self.modified.iter().skip((from - forgotten) as usize) {
+                if all.len() == self.told.0 && !all.contains(item) {
+                    break;
+                }
+                all.insert(*item);
+                upto += 1;
+            }
+            (all.into_iter().collect(), upto)
         };
-        let items = match broken {
+        let (items, upto) = match broken {
             Some(Defect::NameTheRest) => Some(named(from.clamp(forgotten, self.writes))),
             _ => known.then(|| named(from)),
-        };
+        }
+        .unzip();
+        let upto = upto.unwrap_or(self.writes);
+        let room = self
+            .told
+            .1
+            .saturating_sub(4 * items.as_ref().map_or(0, Vec::len));
+        let mut values = Vec::new();
+        for value in items
+            .iter()
+            .flatten()
+            .map_while(|item| self.values.get(item))
+        {
+            let before = values.len();
+            pack_value(value, &mut values);
+            if values.len() > room {
+                values.truncate(before);
+                break;
+            }
+        }
         BiNews {
-            upto: self.writes,
+            upto,
+            more: u32::try_from(self.writes - upto).unwrap_or(u32::MAX),
             shape: (self.bytes, self.items),
-            items: items.filter(|items| items.len() <= NAMED),
+            values,
+            items,
         }
     }
 
@@ -136,6 +225,8 @@ pub struct Stock {
     reserved: u64,
     /// Writes of a region that it remembers the items of.
     remembered: usize,
+    /// Items that an answer names, and bytes of it that may be items and values.
+    told: (usize, usize),
     rows: PerRequester<Row>,
 }
 
@@ -150,6 +241,7 @@ impl Stock {
             next: 0,
             reserved: 0,
             remembered: REMEMBERED,
+            told: (NAMED, NEWS_BYTES),
             rows: PerRequester::default(),
         }
     }
@@ -158,6 +250,14 @@ impl Stock {
     #[must_use]
     pub fn remembering(mut self, writes: usize) -> Self {
         self.remembered = writes;
+        self
+    }
+
+    /// The same, whose answers name so many items, one at least, and have so many bytes of items
+    /// and values: with none they only name.
+    #[must_use]
+    pub fn telling(mut self, (items, bytes): (usize, usize)) -> Self {
+        self.told = (items.clamp(1, NAMED), bytes.min(NEWS_BYTES));
         self
     }
 
@@ -300,6 +400,7 @@ impl Stock {
             writes: 0,
             modified: VecDeque::new(),
             remembered: self.remembered,
+            told: self.told,
             values: BTreeMap::new(),
         };
         let reserved = self.reserved + region.size();
@@ -338,6 +439,7 @@ mod tests {
             writes: 0,
             modified: VecDeque::new(),
             remembered: REMEMBERED,
+            told: (NAMED, NEWS_BYTES),
             values: BTreeMap::new(),
         };
         for item in writes {
@@ -355,10 +457,15 @@ mod tests {
         assert_eq!(told(4), Some(Vec::new()));
         // Of another region.
         assert_eq!(told(5), None);
-        let many: Vec<u32> = (0..=NAMED as u32).collect();
+        // One after the other: the first is written once more before there is no room.
+        let many: Vec<u32> = (0..NAMED as u32).chain([0, 1000, 1001]).collect();
         let all = region(&many);
-        assert_eq!(all.news(0, None).items, None);
-        assert_eq!(all.news(1, None).items, Some(many[1..].into()));
+        let first = all.news(0, None);
+        assert_eq!(first.items, Some(many[..NAMED].into()));
+        assert_eq!((first.upto, first.more), (NAMED as u64 + 1, 2));
+        let rest = all.news(first.upto, None);
+        assert_eq!(rest.items, Some(alloc::vec![1000, 1001]));
+        assert_eq!((rest.upto, rest.more), (first.now(), 0));
         let all = region(&alloc::vec![7; REMEMBERED + 1]);
         assert_eq!(all.news(0, None).items, None);
         assert_eq!(all.news(1, None).items, Some(alloc::vec![7]));
@@ -366,19 +473,60 @@ mod tests {
     }
 
     #[test]
+    fn news_have_as_many_values_as_there_is_room_for() {
+        let told = |bytes: u32, writes: u32| {
+            let mut region = region(&[]);
+            region.bytes = bytes;
+            (0..writes).for_each(|item| {
+                region.write(item, &alloc::vec![item as u8 | 1; bytes as usize]);
+            });
+            region.news(0, None)
+        };
+        let values = |news: &BiNews| -> Vec<Option<u8>> {
+            let each = news.each().unwrap();
+            each.map(|(_, value)| value.map(|value| value[0])).collect()
+        };
+        assert_eq!(values(&told(8, 3)), [Some(1), Some(1), Some(3)]);
+        let all = values(&told(1000, 4));
+        assert_eq!(all, [Some(1), Some(1), Some(3), None]);
+        // Without the zeros at its end.
+        let mut region = region(&[]);
+        region.write(1, &[1, 0, 2, 0, 0, 0, 0, 0]);
+        region.write(2, &[0; 8]);
+        let news = region.news(0, None);
+        let each: Vec<_> = news.each().unwrap().collect();
+        assert_eq!(each, [(1, Some(&[1, 0, 2][..])), (2, Some(&[][..]))]);
+        let all = values(&told(16, NAMED as u32));
+        let sent = all.iter().flatten().count();
+        assert_eq!(sent, (NEWS_BYTES - 4 * NAMED) / 18);
+        assert!(all[sent..].iter().all(Option::is_none) && sent < NAMED);
+    }
+
+    #[test]
     fn news_are_read_as_they_were_written_and_nonsense_is_not() {
         for items in [None, Some(Vec::new()), Some(alloc::vec![1, 7])] {
             let news = BiNews {
                 upto: 77,
+                more: 5,
                 shape: (8, 9),
+                values: items.iter().flatten().flat_map(|_| [0, 2, 7, 7]).collect(),
                 items,
             };
             let (own, body) = news.encode();
             assert_eq!(BiNews::decode(&own, &body), Some(news));
             assert_eq!(BiNews::decode(&own, &body[1..]), None);
             assert_eq!(BiNews::decode(&own, &[]), None);
-            let more = Own { b: 3, ..own };
+            // More items than there are words, or more values than items.
+            let more = Own {
+                b: own.b & !0xffff_ffff | 9,
+                ..own
+            };
             assert_eq!(BiNews::decode(&more, &body), None);
+            let body = [&body[..], &[0, 2, 7, 7]].concat();
+            assert_eq!(BiNews::decode(&own, &body), None);
+            // A value that is longer than items are.
+            let one = [&body[..8], &[0; 4], &[0, 9], &[0; 9]].concat();
+            assert_eq!(BiNews::decode(&Own { b: 1, ..own }, &one), None);
         }
         let many = alloc::vec![0; 8 + 4 * (NAMED + 1)];
         let own = Own {

@@ -1,5 +1,6 @@
 //! An arena: memory that all nodes have mapped, in a program's hands.
 
+use super::super::counter::{Deadline, Moment};
 use super::emulated::PrivateCache;
 use super::file::{MappedFile, no_file, open, reserve};
 use super::front::{Front, SLOTS};
@@ -18,6 +19,7 @@ use crate::node::Node;
 use rackmem_fabric::Whole;
 use rackmem_proto::bi::{BiClock, Board, BoardIn, Bound, Presence, Tick};
 use std::fs::OpenOptions;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -88,6 +90,8 @@ pub(super) struct Attached {
     pub ahead: AtomicU64,
     /// What was modified before this tick is not stale here.
     pub modified: AtomicU64,
+    /// Until when sections may count on that.
+    pub deadline: Deadline,
     /// Others do not wait for this domain any more, or it has left.
     pub over: AtomicBool,
     pub open: OpenSections,
@@ -95,6 +99,9 @@ pub(super) struct Attached {
     pub storing: Mutex<Storing>,
     /// Class of each slab as far as it was looked at: 0 is not known.
     pub classes: Box<[AtomicU8]>,
+    /// Lines of slots, and the first one of slabs.
+    pub slots: Range<u64>,
+    pub first: u64,
     /// Young objects that were dropped since the last quiescence: pointer and tick.
     pub dropped_young: Box<[AtomicU64]>,
     pub counters: ArenaCounters,
@@ -120,6 +127,20 @@ impl Attached {
         self.clock.tick(nanos()).plus(self.ahead.load(Relaxed))
     }
 
+    /// This moment, and what the clock shows.
+    pub fn moment(&self) -> (Moment, Tick) {
+        let moment = Moment::now(nanos);
+        let ahead = self.ahead.load(Relaxed);
+        (moment, self.clock.tick(moment.nanos).plus(ahead))
+    }
+
+    /// A quiescence is of this moment.
+    pub fn quiesced(&self, moment: Moment) {
+        self.deadline
+            .set(moment, self.clock.nanos(self.bound().unseen()));
+    }
+
+    #[inline]
     pub fn bound(&self) -> Bound {
         self.front.bound
     }
@@ -336,10 +357,13 @@ impl Arena {
             clock: BiClock::new(front.tick),
             ahead: AtomicU64::new(0),
             modified: AtomicU64::new(0),
+            deadline: Deadline::default(),
             over: AtomicBool::new(false),
             open: OpenSections::new(),
             quiescing: Mutex::new(Quiescing::new((me, 0))),
             storing: Mutex::new(Storing::new(me, front.bound)),
+            slots: front.slot(0)..front.slot(SLOTS),
+            first: front.slab(0, 0),
             classes: (0..slabs).map(|_| AtomicU8::new(0)).collect(),
             dropped_young: (0..super::reading::YOUNG)
                 .map(|_| AtomicU64::new(0))

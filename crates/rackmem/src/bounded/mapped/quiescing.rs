@@ -3,6 +3,7 @@
 //! Freed lines wait for the sections that are open, and modified ones do not: while one quiescence
 //! waits, later ones go on to the same point, and are absorbed.
 
+use super::super::counter::Moment;
 use super::arena::Attached;
 use super::lines::WORDS;
 use crate::error::{ArenaError, RackError};
@@ -20,6 +21,8 @@ pub(super) struct Quiescing {
     next: Option<Quiescence>,
     /// It has been through one to its end.
     runs: bool,
+    /// When the last one began.
+    moment: Option<Moment>,
 }
 
 impl Quiescing {
@@ -29,6 +32,7 @@ impl Quiescing {
             waits: None,
             next: None,
             runs: false,
+            moment: None,
         }
     }
 }
@@ -54,7 +58,8 @@ impl Attached {
         if self.over.load(SeqCst) {
             return Err(ArenaError::Expelled);
         }
-        let now = self.now();
+        let (moment, now) = self.moment();
+        state.moment = Some(moment);
         let mut quiescence = Quiescence::begin(now, own, None);
         if self.all {
             quiescence.drop_all();
@@ -124,6 +129,9 @@ impl Attached {
                 board.tell(queue, quiescence.began());
                 if queue == Queue::Modified {
                     self.modified.store(quiescence.began().0, SeqCst);
+                    if let Some(moment) = state.moment.take() {
+                        self.quiesced(moment);
+                    }
                 }
             }
             Act::Await => {}

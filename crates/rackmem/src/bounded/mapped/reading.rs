@@ -1,12 +1,13 @@
 //! A section, and what is read in it.
 
+use super::super::counter;
 use super::arena::Attached;
 use super::lines::WORDS;
 use super::open_sections::Counted;
 use super::pointer::{ArenaSlot, Pointer, lines_of};
 use crate::bytes::value::Value;
 use crate::error::ArenaError;
-use rackmem_proto::bi::{Extents, LINE, ReadSection, SLAB_LINES, Tick};
+use rackmem_proto::bi::{LINE, ReadSection, SLAB_LINES, Tick};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
@@ -16,10 +17,19 @@ const READS: u32 = 16;
 pub(super) const YOUNG: usize = 1024;
 
 thread_local! {
-    static THREAD: usize = {
-        static THREADS: AtomicUsize = AtomicUsize::new(0);
-        THREADS.fetch_add(1, Relaxed)
-    };
+    static THREAD: Cell<usize> = const { Cell::new(0) };
+}
+
+/// This thread's number, from 1 on.
+#[inline]
+fn thread() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(1);
+    THREAD.with(|thread| {
+        if thread.get() == 0 {
+            thread.set(THREADS.fetch_add(1, Relaxed));
+        }
+        thread.get()
+    })
 }
 
 /// A section that is open. What it reads was current within the bound before it began, if it
@@ -48,6 +58,9 @@ pub struct ArenaSection<'a> {
     section: ReadSection,
     /// The quiescence that it counts on.
     modified: Tick,
+    /// Until this count nobody has to look at the clock, unless that has jumped.
+    deadline: u64,
+    ahead: u64,
     lazily: Cell<bool>,
     reads: Cell<u32>,
     counted: Counted,
@@ -59,6 +72,14 @@ impl std::fmt::Debug for ArenaSection<'_> {
             .field("section", &self.section)
             .finish()
     }
+}
+
+/// What a section counts on.
+struct Begun {
+    section: ReadSection,
+    modified: Tick,
+    deadline: u64,
+    ahead: u64,
 }
 
 impl Drop for ArenaSection<'_> {
@@ -77,12 +98,14 @@ impl<'a> ArenaSection<'a> {
     /// A section that is counted, or by how many ticks it would be late.
     #[inline]
     fn counted(at: &'a Attached) -> Result<Self, u64> {
-        let counted = at.open.enter(THREAD.with(|thread| *thread));
+        let counted = at.open.enter(thread());
         match Self::begin(at) {
-            Ok((section, modified)) => Ok(ArenaSection {
+            Ok(begun) => Ok(ArenaSection {
                 at,
-                section,
-                modified,
+                section: begun.section,
+                modified: begun.modified,
+                deadline: begun.deadline,
+                ahead: begun.ahead,
                 lazily: Cell::new(false),
                 reads: Cell::new(0),
                 counted,
@@ -96,12 +119,22 @@ impl<'a> ArenaSection<'a> {
 
     /// What others have freed is there while the section is counted, so it is before it looks.
     #[inline]
-    fn begin(at: &Attached) -> Result<(ReadSection, Tick), u64> {
+    fn begin(at: &Attached) -> Result<Begun, u64> {
+        // Before the quiescence: a later one than the deadline's is better.
+        let (deadline, ahead) = (at.deadline.count(), at.ahead.load(SeqCst));
         let modified = Tick(at.modified.load(SeqCst));
-        let section = ReadSection::enter((at.now(), modified), at.bound(), None);
+        let section = match deadline {
+            0 => ReadSection::enter((at.now(), modified), at.bound(), None),
+            _ => Ok(ReadSection::unseen(modified, at.bound(), None)),
+        };
         match section {
             _ if at.over.load(Relaxed) => Err(0),
-            Ok(section) => Ok((section, modified)),
+            Ok(section) => Ok(Begun {
+                section,
+                modified,
+                deadline,
+                ahead,
+            }),
             Err(late) => Err(late.by),
         }
     }
@@ -121,7 +154,7 @@ impl<'a> ArenaSection<'a> {
     #[inline]
     pub fn load<T>(&self, slot: ArenaSlot<T>) -> Result<Option<Pointer<T>>, ArenaError> {
         let line = slot.line();
-        if !self.at.front.is_slot(line.line) && self.at.front.slab_of(line.line).is_none() {
+        if !self.at.slots.contains(&line.line) && self.at.slab(line.line).is_none() {
             return Err(ArenaError::BadPointer {
                 line: line.line,
                 len: 8,
@@ -196,8 +229,22 @@ impl<'a> ArenaSection<'a> {
 
     #[inline]
     fn holds(&self) -> Result<(), ArenaError> {
+        let known = counter::is_before(self.deadline);
+        match known && self.at.ahead.load(SeqCst) == self.ahead {
+            true => Ok(()),
+            false => self.holds_by_clock(),
+        }
+    }
+
+    #[cold]
+    fn holds_by_clock(&self) -> Result<(), ArenaError> {
         let held = self.section.holds(self.at.now());
-        held.map_err(|late| self.at.late(late.by))
+        held.map_err(|late| {
+            if self.deadline != 0 {
+                self.at.deadline.was_missed();
+            }
+            self.at.late(late.by)
+        })
     }
 
     #[inline]
@@ -236,26 +283,34 @@ impl Attached {
             line,
             len: size_of::<T>(),
         };
-        let (domain, nth) = self.front.slab_of(line).ok_or(bad)?;
-        let at = usize::from(domain) * self.front.slabs as usize + nth as usize;
+        let at = self.slab(line).ok_or(bad)?;
         let class = match self.classes[at].load(Relaxed) {
-            0 => self
-                .learn_class(at, self.front.about(domain, nth))
-                .ok_or(bad)?,
+            0 => self.learn_class(at).ok_or(bad)?,
             class => class,
         };
         let lines = 1u64 << (class - 1);
-        let within = (line - self.front.slab(domain, nth)) % SLAB_LINES;
-        let fits = Extents::rounded(lines_of::<T>()).is_some_and(|own| u64::from(own) == lines);
+        let within = (line - self.first) % SLAB_LINES;
+        let fits = lines_of::<T>().next_power_of_two() == lines;
         match within.is_multiple_of(lines) && fits {
             true => Ok(()),
             false => Err(bad),
         }
     }
 
+    /// Which slab a line is of, counted over all domains.
+    #[inline]
+    fn slab(&self, line: u64) -> Option<usize> {
+        let nth = line.checked_sub(self.first)? / SLAB_LINES;
+        usize::try_from(nth)
+            .ok()
+            .filter(|nth| *nth < self.classes.len())
+    }
+
     /// What a slab's objects are, which never changes.
     #[cold]
-    fn learn_class(&self, at: usize, word: u64) -> Option<u8> {
+    fn learn_class(&self, at: usize) -> Option<u8> {
+        let (domain, nth) = self.front.slab_of(self.first + at as u64 * SLAB_LINES)?;
+        let word = self.front.about(domain, nth);
         let class = self.lines.load_past(word as usize);
         let class = u8::try_from(class)
             .ok()

@@ -19,6 +19,8 @@ pub enum Sight {
     Stale,
     LateCopy,
     Everything,
+    Refreshed,
+    InParts,
     SectionTooLong,
     Waited,
 }
@@ -40,6 +42,8 @@ pub struct Scenario {
     pub faults: [u8; 2],
     /// Writes that a home remembers.
     pub remembered: usize,
+    /// Items that news name, and bytes of them that are items and values.
+    pub told: (usize, usize),
     /// What is promised.
     pub bound: Bound,
     /// What must be come across.
@@ -58,6 +62,7 @@ const BASE: Scenario = Scenario {
     ticks: 3,
     faults: [0, 0],
     remembered: 4,
+    told: (usize::MAX, 0),
     bound: Bound { lag: 0, section: 1 },
     shows: &[],
     states: 0,
@@ -115,6 +120,27 @@ pub const SCENARIOS: &[Scenario] = &[
         ticks: 1,
         shows: &[Sight::Hit, Sight::LateCopy],
         states: 2_318,
+        ..BASE
+    },
+    Scenario {
+        name: "bi-cached-refreshed",
+        about: "news with values, on their way while the member writes the same item",
+        members: &[&[Write(0), Read(0)]],
+        ticks: 2,
+        told: (usize::MAX, 1024),
+        shows: &[Sight::Hit, Sight::Refreshed],
+        states: 9_173,
+        ..BASE
+    },
+    Scenario {
+        name: "bi-cached-parts",
+        about: "news that name one item each, and two are written",
+        other: &[Write(0), Write(1)],
+        members: &[&[Read(1), Read(1)]],
+        ticks: 2,
+        told: (1, 1024),
+        shows: &[Sight::Hit, Sight::Refreshed, Sight::InParts],
+        states: 36_581,
         ..BASE
     },
 ];

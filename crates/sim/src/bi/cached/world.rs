@@ -54,7 +54,7 @@ enum Quiescing {
     Nothing,
     Asked(Question),
     /// It has heard: copies are dropped, and then it says so.
-    Drops(BiNews, Tick),
+    Drops(BiNews, Option<Tick>),
     Tells(Tick),
 }
 
@@ -82,8 +82,12 @@ pub struct World {
 
 impl World {
     pub fn new(scenario: &Scenario, broken: Option<Defect>) -> Self {
-        let stock =
-            |me: u16| Stock::new(HomeId::of(me), 0, 1 << 20).remembering(scenario.remembered);
+        let stock = |me: u16| {
+            let stock = Stock::new(HomeId::of(me), 0, 1 << 20);
+            stock
+                .remembering(scenario.remembered)
+                .telling(scenario.told)
+        };
         let nodes = (0..3).map(|me| Bi::new((me, 1), stock(me)));
         let thread = |(nth, node, ops): (usize, usize, &'static [Op])| Thread {
             node,
@@ -357,21 +361,23 @@ impl World {
         }
     }
 
+    fn ask_news(&mut self) -> Quiescing {
+        let question = self.heard.ask(self.now);
+        self.asked = self.now;
+        self.ask(MEMBER, QUIESCER, BiAsk::News(self.region, question.from));
+        Quiescing::Asked(question)
+    }
+
     /// The member's quiescence goes on.
     pub fn quiesce(&mut self, seen: &mut Vec<Sight>) {
         self.quiescing = match self.quiescing.clone() {
-            Quiescing::Nothing => {
-                let question = self.heard.ask(self.now);
-                self.asked = self.now;
-                self.ask(MEMBER, QUIESCER, BiAsk::News(self.region, question.from));
-                Quiescing::Asked(question)
-            }
+            Quiescing::Nothing => self.ask_news(),
             Quiescing::Asked(question) => {
                 let told = self.nodes[MEMBER].take(QUIESCER);
                 let Some(BiReply::News(news)) = told else {
                     return;
                 };
-                match question.answered(news.upto, self.now, self.broken) {
+                match question.answered(&news, self.now, self.broken) {
                     Some((heard, quiesced)) => {
                         self.heard = heard;
                         Quiescing::Drops(news, quiesced)
@@ -380,16 +386,32 @@ impl World {
                 }
             }
             Quiescing::Drops(news, quiesced) => {
-                let all: Vec<u32> = (0..ITEMS).collect();
-                if news.items.is_none() {
-                    seen.push(Sight::Everything);
-                }
-                for item in news.items.as_ref().unwrap_or(&all) {
-                    if let Some(kept) = self.kept.get_mut(*item as usize) {
-                        kept.hear(news.upto);
+                match news.each() {
+                    Some(each) => each.for_each(|(item, value)| {
+                        let kept = &mut self.kept[item as usize];
+                        match value {
+                            Some(value) => {
+                                seen.push(Sight::Refreshed);
+                                let value = value.first().copied().unwrap_or(0);
+                                kept.refresh(value, news.now(), self.broken)
+                            }
+                            None => kept.hear(news.upto),
+                        };
+                    }),
+                    None => {
+                        seen.push(Sight::Everything);
+                        for kept in &mut self.kept {
+                            kept.hear(news.upto);
+                        }
                     }
                 }
-                Quiescing::Tells(quiesced)
+                match quiesced {
+                    Some(quiesced) => Quiescing::Tells(quiesced),
+                    None => {
+                        seen.push(Sight::InParts);
+                        self.ask_news()
+                    }
+                }
             }
             Quiescing::Tells(quiesced) => {
                 self.quiesced = quiesced;

@@ -1,8 +1,10 @@
 //! A member: its copies, how far it has heard, and its threads. Its steps are those of the
 //! library's host (`rackmem/src/bounded/copies.rs`).
 
-use rackmem_proto::bi::cached::{Bi, BiAsk, BiNews, BiOut, BiReply, Hearing, HeldItem, Question};
-use rackmem_proto::bi::{BiClock, Bound, ReadSection, Tick};
+use rackmem_proto::bi::cached::{
+    Bi, BiAsk, BiNews, BiOut, BiReply, Hearing, HeldItem, MEMBER_BOUND, Question, asks_again,
+};
+use rackmem_proto::bi::{BiClock, ReadSection, Tick};
 use rackmem_proto::wire::Tag;
 
 /// The slot of quiescences. Threads have those below.
@@ -59,7 +61,7 @@ pub struct Worker {
 enum Quiescing {
     Nothing,
     Asked(Question),
-    Drops(BiNews, Tick),
+    Drops(BiNews, Option<Tick>),
     Tells(Tick),
 }
 
@@ -121,7 +123,7 @@ impl Member {
             _ => None,
         };
         let times = (self.now(now), self.quiesced);
-        ReadSection::enter(times, Bound::DEFAULT, broken).ok()
+        ReadSection::enter(times, MEMBER_BOUND, broken).ok()
     }
 
     /// A thread begins what it is to do.
@@ -209,7 +211,12 @@ impl Member {
         self.items[at].put(value, number, self.heard.upto, out.broken);
     }
 
-    /// A tick, or a thread that waits: asks what was modified, unless that is under way.
+    /// Whether it is time to ask, if it is read.
+    pub fn is_due(&self, now: u64) -> bool {
+        asks_again(self.now(now), self.quiesced, MEMBER_BOUND)
+    }
+
+    /// It is time to, or a thread waits: asks what was modified, unless that is under way.
     pub fn ask_news(&mut self, now: u64, out: &mut BiOut) {
         if matches!(self.quiescing, Quiescing::Nothing) {
             let question = self.heard.ask(self.now(now));
@@ -226,13 +233,13 @@ impl Member {
     }
 
     /// The quiescence goes on; whether it has more to do by itself.
-    pub fn quiesce(&mut self, now: u64, out: &BiOut) -> bool {
+    pub fn quiesce(&mut self, now: u64, out: &mut BiOut) -> bool {
         let (next, more) = match std::mem::replace(&mut self.quiescing, Quiescing::Nothing) {
             Quiescing::Nothing => (Quiescing::Nothing, false),
             Quiescing::Asked(question) => match self.bi.take(QUIESCER) {
                 None => (Quiescing::Asked(question), false),
                 Some(BiReply::News(news)) => {
-                    match question.answered(news.upto, self.now(now), out.broken) {
+                    match question.answered(&news, self.now(now), out.broken) {
                         Some((heard, quiesced)) => {
                             self.heard = heard;
                             (Quiescing::Drops(news, quiesced), true)
@@ -243,9 +250,13 @@ impl Member {
                 Some(_) => (Quiescing::Nothing, false),
             },
             Quiescing::Drops(news, quiesced) => {
-                match &news.items {
-                    Some(items) => items.iter().for_each(|item| {
-                        self.items[*item as usize].hear(news.upto);
+                match news.each() {
+                    Some(each) => each.for_each(|(item, bytes)| {
+                        let kept = &mut self.items[item as usize];
+                        match bytes {
+                            Some(bytes) => kept.refresh(value(bytes), news.now(), out.broken),
+                            None => kept.hear(news.upto),
+                        };
                     }),
                     None => {
                         self.everything += 1;
@@ -254,7 +265,13 @@ impl Member {
                         });
                     }
                 }
-                (Quiescing::Tells(quiesced), true)
+                match quiesced {
+                    Some(quiesced) => (Quiescing::Tells(quiesced), true),
+                    None => {
+                        self.ask_news(now, out);
+                        return false;
+                    }
+                }
             }
             Quiescing::Tells(quiesced) => {
                 self.quiesced = quiesced;

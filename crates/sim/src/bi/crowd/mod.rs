@@ -12,8 +12,7 @@ mod world;
 use crate::history::Operation;
 use crate::staleness::{AgePromise, Ages, NoVerdict, check};
 use crate::world::Random;
-use rackmem_proto::bi::Bound;
-use rackmem_proto::bi::cached::Defect;
+use rackmem_proto::bi::cached::{Defect, MEMBER_BOUND};
 
 /// What a world is made of. Rates are in a thousand; times in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +37,8 @@ pub struct CrowdConfig {
     pub sleeps: u32,
     /// Writes that the home remembers.
     pub remembered: usize,
+    /// Items that its news name, and bytes of them that are items and values.
+    pub told: (usize, usize),
     /// A tick.
     pub tick: u64,
     /// A rule that is broken.
@@ -60,14 +61,15 @@ impl CrowdConfig {
             late: one(&[0, 20, 100]),
             sleeps: one(&[0, 1, 10]),
             remembered: one(&[4, 64, 4096]) as usize,
-            tick: 2_000_000,
+            told: (one(&[1, 8, 256]) as usize, one(&[0, 100, 3072]) as usize),
+            tick: 500_000,
             broken: None,
         }
     }
 
     /// What is promised there.
     pub fn promise(&self) -> AgePromise {
-        let bound = Bound::DEFAULT;
+        let bound = MEMBER_BOUND;
         AgePromise {
             bound: bound.ticks() * self.tick,
             section: Some(bound.section * self.tick),

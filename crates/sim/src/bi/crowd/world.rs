@@ -57,7 +57,8 @@ impl World {
     pub fn new(seed: u64, config: &CrowdConfig) -> Self {
         let mut random = Random::new(seed);
         let member = |me: u16| {
-            let stock = Stock::new(HomeId::of(me), 0, 1 << 30).remembering(config.remembered);
+            let stock = Stock::new(HomeId::of(me), 0, 1 << 30);
+            let stock = stock.remembering(config.remembered).telling(config.told);
             // No two clocks have to agree.
             let offset = random.below(1 << 40);
             Member::new(Bi::new((me, 1), stock), (offset, config.tick), config.items)
@@ -171,14 +172,16 @@ impl World {
             }
             Event::Thread(nth) => self.thread(node, nth, &mut out),
             Event::Quiesce => {
-                if member.quiesce(self.now, &out) {
+                if member.quiesce(self.now, &mut out) {
                     self.soon(node, Event::Quiesce, STEP);
                 } else {
                     self.wake(node);
                 }
             }
             Event::Tick => {
-                member.ask_news(self.now, &mut out);
+                if member.is_due(self.now) {
+                    member.ask_news(self.now, &mut out);
+                }
                 self.at(self.now + self.config.tick, node, Event::Tick);
             }
             Event::Retry => {
@@ -223,7 +226,7 @@ impl World {
         let copies = 1 + u64::from(self.random.per_mille(self.config.doubled));
         for _ in 0..copies {
             let late = self.random.per_mille(self.config.late);
-            let most = if late { 4 * self.config.tick } else { FLIGHT };
+            let most = if late { 16 * self.config.tick } else { FLIGHT };
             let time = self.now + FLIGHT + self.random.below(most);
             self.packets.insert(self.next + 1, parcel.clone());
             self.at(time, node, Event::Packet(self.next + 1));
