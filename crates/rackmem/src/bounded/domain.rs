@@ -133,13 +133,14 @@ impl<T: Value> Domain<T> {
         self.copies.period * self.copies.bound.ticks() as u32
     }
 
-    /// How long a section may last.
+    /// How long a section may last. One that begins long after this node has heard of the home may
+    /// be refused earlier, as the first of its kind: the next ones may last as long as this.
     pub fn longest_section(&self) -> Duration {
         self.copies.period * self.copies.bound.section as u32
     }
 
-    /// Begins a section. If this node has not heard of the home lately enough, it asks first, and
-    /// waits for that.
+    /// Begins a section. If it is known that this node has not heard of the home lately enough, it
+    /// asks first, and waits for that; otherwise what is read says so.
     ///
     /// # Errors
     /// [`AccessError::Stale`] when the home's answer has taken longer than the bound;
