@@ -17,6 +17,7 @@ mod size;
 mod stop;
 mod store;
 mod watch;
+mod watching;
 mod wire_args;
 
 use args::Cli;

@@ -6,6 +6,7 @@ use crate::failure::Result;
 use crate::fence::FenceArgs;
 use crate::rack_args::node;
 use crate::watch::{self, Over, Watch};
+use crate::watching::MetricsArgs;
 use crate::wire_args::WireArgs;
 use crate::{figures, out, stop::Stop};
 use clap::Args;
@@ -21,6 +22,7 @@ Examples:
   rackmem node --rack rack.toml --node 1                 contribute memory to the rack
   rackmem node --rack rack.toml --node 1 --stats 5       print metrics every five seconds
   rackmem --json node --rack rack.toml --node 1 --stats 5
+  rackmem node --rack rack.toml --node 1 --metrics 127.0.0.1:9400          for Prometheus: /metrics
   rackmem node --rack rack.toml --node 1 --kernel-reads eth0               the kernel answers reads of objects (root)
   rackmem node --rack rack.toml --node 1 --loss 0.01 --pcap node1.pcap      lose packets, capture for Wireshark
 
@@ -52,6 +54,8 @@ pub struct NodeArgs {
     #[arg(long, value_name = "WORK", hide = true)]
     use_bounded: Option<soak::bounded::BoundedWork>,
     #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
     fence: FenceArgs,
     #[command(flatten)]
     wires: WireArgs,
@@ -64,6 +68,7 @@ pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
     if let Some(interface) = &args.kernel_reads {
         config.set_kernel_reads(interface)?;
     }
+    let socket = args.metrics.bind()?;
     let stop = Stop::on_signals()?;
     let join = || Rack::join(&config, args.node);
     let Some(rack) = args.fence.join(&stop, join)? else {
@@ -92,11 +97,14 @@ pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
         soak::bounded::work(&rack.node(args.node), work, &stop)?;
         return Ok(Ended::Interrupted);
     }
-    let mut watch = Watch::new(&rack, json);
+    let watched = socket.serve(rack, json)?;
+    let rack = watched.rack();
+    let mut watch = Watch::new(rack, json);
     let over = match args.stats {
         None => watch.wait(&stop),
-        Some(seconds) => report(&rack, &mut watch, &stop, Duration::from_secs(seconds), json),
+        Some(seconds) => report(rack, &mut watch, &stop, Duration::from_secs(seconds), json),
     };
+    let rack = watched.end();
     let membership = &config.membership;
     let role = Role::Node(args.node as u16);
     if over == Over::Fenced {

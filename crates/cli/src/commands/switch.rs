@@ -7,6 +7,7 @@ use crate::ended::Ended;
 use crate::failure::Result;
 use crate::fence::FenceArgs;
 use crate::watch::{self, Over, Watch};
+use crate::watching::MetricsArgs;
 use crate::wire_args::WireArgs;
 use crate::{figures, out, stop::Stop};
 use clap::Args;
@@ -30,6 +31,7 @@ A rack.toml for one machine; for several machines use their addresses:
 Examples:
   rackmem switch --rack rack.toml                 serve until Ctrl-C
   rackmem switch --rack rack.toml --xdp eth0 eth1 the same in the kernel (docs/xdp.md)
+  rackmem switch --rack rack.toml --metrics 127.0.0.1:9399
   rackmem switch --resources                      its ASIC resources, beside the paper's
   rackmem switch --resources --ways 10 --sets 65536";
 
@@ -48,6 +50,8 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "MODE", default_value = "auto", requires = "xdp")]
     xdp_mode: KernelMode,
     #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
     fence: FenceArgs,
     #[command(flatten)]
     wires: WireArgs,
@@ -65,6 +69,7 @@ pub fn run(args: &SwitchArgs, json: bool) -> Result<Ended> {
         return Ok(Ended::Done);
     };
     args.wires.apply(&mut config);
+    let socket = args.metrics.bind()?;
     let stop = Stop::on_signals()?;
     let kernel = KernelSwitch {
         interfaces: args.xdp.clone(),
@@ -79,8 +84,11 @@ pub fn run(args: &SwitchArgs, json: bool) -> Result<Ended> {
     };
     let place = rack.switch().and_then(|switch| switch.kernel());
     announce(&config, place, json);
-    let mut watch = Watch::new(&rack, json);
-    let over = if place.is_some() {
+    let in_kernel = place.is_some();
+    let watched = socket.serve(rack, json)?;
+    let rack = watched.rack();
+    let mut watch = Watch::new(rack, json);
+    let over = if in_kernel {
         let mut live = Live::new(json);
         let over = loop {
             if let Some(over) = watch.sleep(switch_live::PERIOD, &stop) {
@@ -96,6 +104,7 @@ pub fn run(args: &SwitchArgs, json: bool) -> Result<Ended> {
     } else {
         watch.wait(&stop)
     };
+    let rack = watched.end();
     if over == Over::Fenced {
         return args.fence.go_on(Role::Switch, json, &[], || drop(rack));
     }

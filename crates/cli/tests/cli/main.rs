@@ -28,3 +28,4 @@ mod serve;
 mod sim;
 mod soak;
 mod tutorial;
+mod watching;

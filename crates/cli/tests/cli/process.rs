@@ -283,14 +283,20 @@ pub fn skip(reason: &str) {
 
 /// Whether a program of others is there; says so if not.
 pub fn has(program: &str) -> bool {
-    let found = Command::new(program)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status();
-    if found.is_err() {
+    let found = has_quietly(program);
+    if !found {
         skip(&format!(
             "{program} is not installed (apt-get install redis-tools)"
         ));
     }
+    found
+}
+
+/// Whether a program of others is there.
+pub fn has_quietly(program: &str) -> bool {
+    let found = Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status();
     found.is_ok()
 }

@@ -7,7 +7,6 @@ use crate::error::{AccessError, AllocError, RackError};
 use crate::host::agents::Agents;
 use crate::host::groups::Book;
 use crate::host::locks::IN_AN_ENTRY;
-use crate::host::metrics::MissCounters;
 use crate::membership::current_view::CurrentView;
 use crate::ports::requester::{Borrowed, Bytes, Requesters, refused};
 use rackmem_proto::engine::{ACCEPT_EMPTY, Do, Purpose, Then};
@@ -31,7 +30,6 @@ pub(crate) struct Access {
     /// of two.
     pub span: u64,
     pub pending: Pending,
-    pub counters: MissCounters,
     /// How long an operation tries against others' locks.
     pub patience: Duration,
     pub closed: Arc<AtomicBool>,
@@ -386,9 +384,9 @@ impl Access {
             }
         };
         match then {
-            Then::Done => self.counters.count(purpose.kind()),
+            Then::Done => self.agents.events.count(purpose.kind()),
             Then::Lost => {}
-            _ => self.counters.refused(),
+            _ => self.agents.events.refused(),
         }
         (
             then,
@@ -420,7 +418,7 @@ impl Access {
         let bytes = Bytes::Operand(question, &answer);
         match slot.ask(Purpose::Call(Kind::GuestAsk), tag, 0, bytes) {
             Then::Done => {
-                self.counters.count(Kind::GuestAsk);
+                self.agents.events.count(Kind::GuestAsk);
                 Ok(answer.get())
             }
             then => Err(self.fatal(then, tag)),

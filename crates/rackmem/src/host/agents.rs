@@ -8,6 +8,7 @@ use crate::host::bounded::BoundedItems;
 use crate::host::here::{Block, Here};
 use crate::host::kept::Kept;
 use crate::host::locks::{Effort, IN_A_TICK, Locks};
+use crate::host::metrics::MissCounters;
 use crate::host::names::Names;
 use crate::host::objects::Objects;
 use crate::host::rebuilding::Rebuilding;
@@ -80,6 +81,8 @@ pub(crate) struct Agents {
     /// Which members it can reach, where cables can be cut.
     reach: OnceLock<Arc<Reach>>,
     pub counters: AgentCounters,
+    /// Events of its threads.
+    pub events: MissCounters,
     pub packets: PacketStats,
 }
 
@@ -123,6 +126,7 @@ impl Agents {
             requesters: OnceLock::new(),
             reach: OnceLock::new(),
             counters: AgentCounters::default(),
+            events: MissCounters::default(),
             packets: PacketStats::default(),
         }
     }

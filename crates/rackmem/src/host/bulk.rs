@@ -156,7 +156,7 @@ impl Access {
                 }
                 then => return Err((came, self.fatal(then, fetch.tag))),
             }
-            self.counters.count(Kind::Fetch);
+            self.agents.events.count(Kind::Fetch);
             idle.push(fetch.lane);
             window = if overlaps { WINDOW.min(window + 1) } else { 1 };
         }

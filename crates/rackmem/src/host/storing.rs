@@ -132,7 +132,7 @@ impl Access {
             leave_behind(&mut stores.idle, &mut store.lane);
             match store.end() {
                 Then::Done => {
-                    self.counters.count(Kind::Store);
+                    self.agents.events.count(Kind::Store);
                     let (from, to) = (store.at + store.stored(block), store.at + store.bytes.len());
                     if from < to {
                         // Of a packet of which home took nothing, nothing is sent again.

@@ -147,9 +147,9 @@ impl Access {
             }
         };
         match then {
-            Then::Done => self.counters.count(Purpose::Upgrade.kind()),
+            Then::Done => self.agents.events.count(Purpose::Upgrade.kind()),
             Then::Lost => {}
-            _ => self.counters.refused(),
+            _ => self.agents.events.refused(),
         }
         then
     }

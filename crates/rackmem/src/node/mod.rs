@@ -13,11 +13,12 @@ use crate::host::bulk::Partly;
 use crate::host::inner::NodeInner;
 use crate::host::locks::status::LockStatus;
 use crate::host::locks::table::LockMetrics;
-use crate::host::metrics::{MemoryMetrics, NodeMetrics, ShadowMetrics};
+use crate::host::metrics::NodeMetrics;
+use crate::host::told::NodeReport;
 use rackmem_fabric::PacketCounts;
 use rackmem_proto::wire::{Contract, Kind, Tag};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// One node of a rack, as seen from its own process. Cheap to clone;
 /// any number of threads may use it.
@@ -393,24 +394,7 @@ impl Node {
                 .for_each(|(sum, n)| *sum += n);
             retransmissions += slot.retransmissions();
         });
-        let load = |counter: &AtomicU64| counter.load(Relaxed);
-        let home = access.agents.home_counters();
         NodeMetrics {
-            events: access.counters.events(),
-            invalidated: load(&access.agents.counters.invalidated),
-            provided: load(&access.agents.counters.provided),
-            ignored: load(&access.agents.counters.ignored) + home.ignored,
-            home,
-            home_shards: access.agents.shards.count(),
-            at_home: load(&access.agents.counters.at_home),
-            chunks: access.agents.chunks(),
-            memory: access.agents.books(|home| MemoryMetrics {
-                size: home.heap().size(),
-                given: home.heap().live(),
-                used: home.heap().used(),
-                longest_free: home.longest_free(),
-            }),
-            received: access.agents.packets.snapshot(),
             sent: PacketCounts(
                 Kind::ALL
                     .iter()
@@ -418,15 +402,17 @@ impl Node {
                     .collect(),
             ),
             retransmissions,
-            rebuilds: access.agents.rebuilding.metrics(),
-            objects: access.agents.objects.metrics(),
-            bounded: access.agents.bounded.metrics(),
-            shadow: access
-                .agents
-                .shadow()
-                .map(|(counters, blocks)| ShadowMetrics { counters, blocks }),
-            cache_blocks: access.agents.cache.capacity(),
-            copies: access.agents.replicas.counts(),
+            ..access.agents.metrics()
+        }
+    }
+
+    /// The same and what else there is to count: of which [`Metric`](crate::diagnostics::Metric)s
+    /// are made. Looks at each lock.
+    pub fn report(&self) -> NodeReport {
+        NodeReport {
+            metrics: self.metrics(),
+            locks: self.lock_metrics(),
+            ..self.inner.access.agents.report()
         }
     }
 

@@ -9,6 +9,7 @@ use crate::host::metrics::ObjectCounts;
 use crate::host::objects::telling as objects;
 use crate::host::replicated::telling;
 use crate::host::rows::{ASK_ROWS, NUMBERED, ROW};
+use crate::host::told::{self, ToldFigures};
 use crate::membership::{MembershipError, View};
 use crate::region::RegionInfo;
 use crate::replicated::GroupStatus;
@@ -131,6 +132,24 @@ pub fn inspect_objects(config: &Config) -> Result<Vec<Option<ObjectCounts>>, Ope
         told.and_then(|told| told.into_iter().next())
     });
     Ok(told.collect())
+}
+
+/// What each node of a rack of processes counts; nothing of those that do not answer, or are of
+/// another version of this library. Over UDP, and from a host of the rack.
+///
+/// # Errors
+/// [`OpenError::Config`] where nodes cannot be asked so.
+pub fn inspect_figures(config: &Config) -> Result<Vec<Option<ToldFigures>>, OpenError> {
+    let mut outside = Outside::open(config)?;
+    let read = |record: &[u8]| {
+        let told = told::decode(record)?;
+        Some((told, u64::from(told.0) + 1))
+    };
+    let nodes = 0..config.nodes.len() as NodeId;
+    let told = nodes.map(|node| outside.ask_all(node, told::ASK_FIGURES, told::RECORD, read));
+    Ok(told
+        .map(|told| told.map(ToldFigures::from_places))
+        .collect())
 }
 
 /// A port to a rack's nodes, of a process that is none of them.

@@ -25,7 +25,7 @@ use crate::host::cleaning::LOOK;
 use crate::host::groups::Book;
 use crate::host::inner::NodeInner;
 use crate::host::kept;
-use crate::host::metrics::{MissCounters, RackMetrics, SwitchMetrics};
+use crate::host::metrics::{RackMetrics, SwitchMetrics};
 use crate::host::names;
 use crate::host::objects::Reachable;
 use crate::membership::{Role, Standing, View};
@@ -598,7 +598,6 @@ impl Rack {
             standing,
             span,
             pending: Pending::new(),
-            counters: MissCounters::default(),
             patience: settings.patience,
             closed: self.closed.clone(),
             groups: self.book.clone(),

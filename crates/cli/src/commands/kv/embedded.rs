@@ -6,11 +6,18 @@ use crate::failure::{Failure, Result};
 use crate::rack_args::RackArgs;
 use crate::stop::Stop;
 use crate::store::{self, AtNode};
+use crate::watching::MetricsArgs;
 use rackmem::{Node, Rack, check_kv_copies};
 use rackmem_kv::{Server, Store};
 use std::net::{Ipv4Addr, SocketAddr};
 
-pub fn run(rack_args: &RackArgs, serve: &ServeArgs, json: bool) -> Result<Ended> {
+pub fn run(
+    rack_args: &RackArgs,
+    serve: &ServeArgs,
+    metrics: &MetricsArgs,
+    json: bool,
+) -> Result<Ended> {
+    let socket = metrics.bind()?;
     let stop = Stop::on_signals()?;
     let rack = rack_args.build()?;
     let ports = ports(serve.port, rack.nodes().len())?;
@@ -25,9 +32,10 @@ pub fn run(rack_args: &RackArgs, serve: &ServeArgs, json: bool) -> Result<Ended>
         }
     }?;
     listen::announce(&servers, &rack_args.describe(), json);
+    let watched = socket.serve(rack, json)?;
     stop.wait();
     listen::shutdown(servers);
-    drop(rack);
+    drop(watched.end());
     Ok(Ended::Interrupted)
 }
 

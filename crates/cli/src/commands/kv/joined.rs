@@ -9,6 +9,7 @@ use crate::fence::FenceArgs;
 use crate::stop::Stop;
 use crate::store::{self, AtNode};
 use crate::watch::{self, Over, Watch};
+use crate::watching::{MetricsArgs, MetricsSocket};
 use crate::wire_args::WireArgs;
 use rackmem::membership::Role;
 use rackmem::{Config, Rack};
@@ -24,6 +25,7 @@ pub struct Place<'a> {
     pub fence: FenceArgs,
     /// The interface at which the kernel answers reads of its objects.
     pub kernel_reads: Option<&'a str>,
+    pub metrics: &'a MetricsArgs,
 }
 
 pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -> Result<Ended> {
@@ -38,6 +40,7 @@ pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -
     }
     // The others of the rack may take minutes to come: a wrong address is an error now.
     listen::probe(&serve.listening(place.addr))?;
+    let socket = place.metrics.bind()?;
     let stop = Stop::on_signals()?;
     let Some(rack) = fence.join(&stop, || Rack::join(&config, number))? else {
         return Ok(Ended::Interrupted);
@@ -53,11 +56,11 @@ pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -
     match config.kv_copies() {
         None => {
             let opened = store::open_when_ready(&node, serve.buckets, &stop);
-            here.go_on(rack, opened, &stop)
+            here.go_on((rack, socket), opened, &stop)
         }
         Some(copies) => {
             let opened = store::open_copied_when_ready(&node, copies, serve.buckets, &stop);
-            here.go_on(rack, opened, &stop)
+            here.go_on((rack, socket), opened, &stop)
         }
     }
 }
@@ -74,7 +77,7 @@ impl Here<'_> {
     /// Serves a store that was opened, until told to stop.
     fn go_on<M: AtNode>(
         &self,
-        rack: Rack,
+        (rack, socket): (Rack, MetricsSocket),
         opened: Result<Option<Store<M>>>,
         stop: &Stop,
     ) -> Result<Ended> {
@@ -104,7 +107,11 @@ impl Here<'_> {
         let (nodes, mode) = (config.nodes.len(), config.mode().name());
         let what = format!("node {number} of {nodes}, {mode} mode");
         listen::announce(&servers, &what, json);
-        if Watch::new(&rack, json).of_store(&store).wait(stop) == Over::Fenced {
+        let watched = socket.serve(rack, json)?;
+        let mut watch = Watch::new(watched.rack(), json).of_store(&store);
+        let over = watch.wait(stop);
+        let rack = watched.end();
+        if over == Over::Fenced {
             // Clients find it where it was.
             let addr = servers.first().map_or(addr, Server::local_addr);
             let again = ["--listen".to_owned(), addr.to_string()];

@@ -11,6 +11,7 @@ use crate::failure::{Failure, Result};
 use crate::fence::FenceArgs;
 use crate::rack_args::{RackArgs, node};
 use crate::store::AtNode;
+use crate::watching::MetricsArgs;
 use clap::Args;
 use rackmem_kv::{ServerConfig, Store};
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ Examples:
   redis-cli -p 7381 get greeting                   read at node 2, from its own cache
   rackmem kv --nodes 2 --fabric udp --port 0       any free ports, packets over UDP
   rackmem kv --mode home-only                      the same without a switch
+  rackmem kv --metrics 127.0.0.1:9400              for Prometheus: http://127.0.0.1:9400/metrics
   rackmem --json kv --port 0                       one line: {\"listening\":[...]}
 
 One process per node; `rackmem switch --help` shows a rack.toml:
@@ -46,6 +48,8 @@ An address other than loopback requires a password. Connections are not encrypte
 pub struct KvArgs {
     #[command(flatten)]
     serve: ServeArgs,
+    #[command(flatten)]
+    metrics: MetricsArgs,
     #[command(flatten)]
     rack_args: RackArgs,
     #[command(flatten)]
@@ -142,10 +146,11 @@ pub fn run(args: &KvArgs, json: bool) -> Result<Ended> {
                 addr: listen,
                 fence: join.fence,
                 kernel_reads: join.kernel_reads.as_deref(),
+                metrics: &args.metrics,
             };
             joined::run(&place, serve, &args.rack_args.wires, json)
         }
-        (None, ..) => embedded::run(&args.rack_args, serve, json),
+        (None, ..) => embedded::run(&args.rack_args, serve, &args.metrics, json),
         _ => Err(Failure::new(
             "--rack needs --node and --listen",
             "see `rackmem kv --help`",
