@@ -2,6 +2,7 @@
 
 use crate::commands::{
     bench, check, demo, doctor, graph, history, inspect, kv, members, node, run, sim, soak, switch,
+    top,
 };
 use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
 use std::collections::BTreeMap;
@@ -81,6 +82,9 @@ pub enum Command {
     /// Show the holders and waiters of a rack's locks, and its regions
     #[command(after_help = inspect::EXAMPLES)]
     Inspect(inspect::InspectArgs),
+    /// Watch a rack that works: what its nodes do a second, and its locks
+    #[command(after_help = top::EXAMPLES)]
+    Top(top::TopArgs),
     /// Measure rackmem beside its baselines (memcpy, plain datagrams, Redis, etcd)
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::BenchArgs),

@@ -2,6 +2,7 @@
 //! which regions it has, and who keeps copies of them.
 
 mod arena;
+pub mod locks;
 
 use super::load;
 use crate::ended::Ended;
@@ -9,11 +10,9 @@ use crate::failure::{Failure, Result};
 use crate::figures;
 use crate::out;
 use clap::Args;
-use rackmem::locked::{Held, LockStatus};
 use rackmem::{Config, CopyStatus, CopyStore, GroupStatus, RegionInfo, Size, SweepStatus};
 use rackmem_bench::table::{Align, Table};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,9 +62,6 @@ pub struct InspectArgs {
     watch: Option<u32>,
 }
 
-/// A lock, as the nodes that have answered tell of it.
-type Told = Vec<(usize, LockStatus)>;
-
 /// Shows, and ends.
 pub fn run(args: &InspectArgs, json: bool) -> Result<Ended> {
     let config = args.rack.as_deref().map(load).transpose()?;
@@ -86,31 +82,29 @@ pub fn run(args: &InspectArgs, json: bool) -> Result<Ended> {
 
 fn show(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
     let answers = rackmem::diagnostics::inspect(config, args.all)?;
-    let silent: Vec<usize> = (0..answers.len())
-        .filter(|node| answers[*node].is_none())
-        .collect();
+    let nodes = answers.len();
+    let (locks, silent) = locks::by_address(answers);
     // "0 locks in use" would be a guess.
-    if silent.len() == answers.len() && args.watch.is_none() {
+    if silent.len() == nodes && args.watch.is_none() {
         let cause = format!("none of the rack's {} nodes answers", silent.len());
         let next = "start its processes, or check the addresses in the file";
         return Err(Failure::new(cause, next));
     }
-    let mut locks = BTreeMap::<u64, Told>::new();
-    for (node, answer) in answers.into_iter().enumerate() {
-        for lock in answer.into_iter().flatten() {
-            locks.entry(lock.addr).or_default().push((node, lock));
-        }
-    }
     if json {
         let locks: Vec<Value> = locks
             .iter()
-            .map(|(addr, told)| object(*addr, told))
+            .map(|(addr, told)| locks::object(*addr, told))
             .collect();
         out::line(json!({"locks": locks, "unanswered": silent}));
         return Ok(());
     }
     clear(args);
-    print(&locks, &silent, args.all);
+    out::table(&locks::table(&locks, args.all));
+    for node in silent {
+        out::line(format!(
+            "node {node} does not answer: what it holds is not shown"
+        ));
+    }
     Ok(())
 }
 
@@ -412,89 +406,5 @@ fn clear(args: &InspectArgs) {
     if args.watch.is_some() && std::io::stdout().is_terminal() {
         // Home, and nothing below.
         out::line("\x1b[H\x1b[2J");
-    }
-}
-
-fn object(addr: u64, told: &Told) -> Value {
-    let nodes: Vec<Value> = told
-        .iter()
-        .map(|(node, lock)| {
-            json!({
-                "node": node,
-                "right": match lock.right {
-                    Held::Nothing => "none",
-                    Held::ToRead => "read",
-                    Held::ToWrite => "write",
-                },
-                "readers_inside": lock.readers,
-                "writer_inside": lock.writer,
-                "threads_waiting": lock.waiting,
-                "nodes_waiting": lock.queue.iter().collect::<Vec<_>>(),
-                "token": lock.token,
-            })
-        })
-        .collect();
-    let bytes = told.first().map_or(0, |(_, lock)| lock.bytes);
-    json!({"addr": format!("{addr:#x}"), "bytes": bytes, "nodes": nodes})
-}
-
-fn print(locks: &BTreeMap<u64, Told>, silent: &[usize], all: bool) {
-    let what = if all { "known" } else { "in use" };
-    let columns = [
-        ("lock", Align::Left),
-        ("bytes", Align::Right),
-        ("inside", Align::Left),
-        ("right", Align::Left),
-        ("waiting", Align::Left),
-    ];
-    let mut table = Table::new(&format!("{} locks {what}", locks.len()), &columns);
-    for (addr, told) in locks {
-        let list = |text: fn(usize, &LockStatus) -> Option<String>| {
-            let texts: Vec<String> = told.iter().filter_map(|(n, lock)| text(*n, lock)).collect();
-            if texts.is_empty() {
-                "-".into()
-            } else {
-                texts.join(", ")
-            }
-        };
-        let bytes = told.first().map_or(0, |(_, lock)| lock.bytes);
-        table.row(&[
-            &format!("{addr:#x}"),
-            &bytes.to_string(),
-            &list(inside),
-            &list(right),
-            &list(waiting),
-        ]);
-    }
-    out::table(&table);
-    for node in silent {
-        out::line(format!(
-            "node {node} does not answer: what it holds is not shown"
-        ));
-    }
-}
-
-fn inside(node: usize, lock: &LockStatus) -> Option<String> {
-    match (lock.writer, lock.readers) {
-        (true, _) => Some(format!("a writer of node {node} (token {})", lock.token)),
-        (false, 0) => None,
-        (false, 1) => Some(format!("a reader of node {node}")),
-        (false, many) => Some(format!("{many} readers of node {node}")),
-    }
-}
-
-fn right(node: usize, lock: &LockStatus) -> Option<String> {
-    match lock.right {
-        Held::Nothing => None,
-        Held::ToRead => Some(format!("node {node} reads")),
-        Held::ToWrite => Some(format!("node {node} writes")),
-    }
-}
-
-fn waiting(node: usize, lock: &LockStatus) -> Option<String> {
-    match lock.waiting {
-        0 => None,
-        1 => Some(format!("a thread of node {node}")),
-        many => Some(format!("{many} threads of node {node}")),
     }
 }

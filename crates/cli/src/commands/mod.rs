@@ -16,6 +16,7 @@ pub mod sim;
 pub mod soak;
 pub mod switch;
 pub mod switch_live;
+pub mod top;
 
 use crate::args::{self, Cli, Command};
 use crate::ended::Ended;
@@ -38,6 +39,7 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> Result<Ended> {
         Command::Node(args) => node::run(args, cli.json),
         Command::Members(args) => members::run(args, cli.json),
         Command::Inspect(args) => inspect::run(args, cli.json),
+        Command::Top(args) => top::run(args, cli.json),
         Command::Bench(args) => bench::run(args, cli.json, args::options(matches)),
         Command::History(args) => history::run(args, cli.json),
         Command::Soak(args) => soak::run(args, cli.json),

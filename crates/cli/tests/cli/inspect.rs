@@ -17,7 +17,7 @@ fn inspect(file: &TempFile, more: &[&str]) -> Value {
 }
 
 /// Three nodes, of which two are there.
-fn rack() -> (TempFile, [Rack; 2]) {
+pub fn rack() -> (TempFile, [Rack; 2]) {
     let nodes: Vec<String> = addresses(3)
         .iter()
         .map(|addr| format!("'{addr}'"))

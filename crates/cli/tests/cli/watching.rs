@@ -1,12 +1,15 @@
 //! Figures over HTTP, of racks that work.
 
-use crate::process::{Running, TempFile, has_quietly, run, stderr};
+use crate::process::{Running, TempFile, has_quietly, run, stderr, stdout};
 use crate::racks::rack_file;
 use crate::resp::{Answer, Client};
+use rackmem::locked::Mutex;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// How long anything may take.
@@ -38,11 +41,14 @@ fn all(mut stream: &TcpStream) -> String {
 fn ask(addr: SocketAddr, request: &str) -> (String, String) {
     let mut stream = connect(addr);
     stream.write_all(request.as_bytes()).expect("it reads");
-    let said = all(&stream);
-    let (head, body) = said.split_once("\r\n\r\n").expect("a head");
+    answer(&all(&stream)).expect("a head")
+}
+
+fn answer(said: &str) -> Option<(String, String)> {
+    let (head, body) = said.split_once("\r\n\r\n")?;
     let length = format!("Content-Length: {}", body.len());
     assert!(head.contains(&length), "{head}");
-    (head.to_owned(), body.to_owned())
+    Some((head.to_owned(), body.to_owned()))
 }
 
 fn get(addr: SocketAddr, path: &str, accept: &str) -> (String, String) {
@@ -284,29 +290,35 @@ fn clients_that_misbehave_harm_nobody() {
             "{request}: {head}"
         );
     }
-    // As many that say nothing as there are places: one more is told, and clients of the store are
-    // served.
+    // More that say nothing than there are places: the others are told, and clients of the store
+    // are served.
     let silent: Vec<TcpStream> = (0..4 * CONNECTIONS).map(|_| connect(addr)).collect();
     write_keys(clients[1], 0..20);
     // Each silent one that has a place is told when its time is over, and others have its place.
     let told = silent.iter().map(all).collect::<Vec<_>>();
     let late = told.iter().filter(|said| said.starts_with("HTTP/1.1 408 "));
     let full = told.iter().filter(|said| said.starts_with("HTTP/1.1 503 "));
-    assert_eq!((late.count(), full.count()), (CONNECTIONS, 3 * CONNECTIONS));
+    let (late, full) = (late.count(), full.count());
+    assert!(late > 0 && full > 0, "{late} late, {full} without a place");
+    assert_eq!(late + full, silent.len());
+    drop(silent);
     let all = samples(&insist(addr, "GET /metrics HTTP/1.1\r\n\r\n").1, false);
     assert_eq!(all["rackmem_members{node=\"1\"}"], 2.0);
     assert_eq!(store.interrupt(), Some(130));
 }
 
-/// Asks until there is a place.
+/// Asks until there is a place. Who is refused one may not even hear it: what it has asked was not
+/// read.
 fn insist(addr: SocketAddr, request: &str) -> (String, String) {
     let end = Instant::now() + PATIENCE;
     loop {
-        let (head, body) = ask(addr, request);
-        if !head.starts_with("HTTP/1.1 503 ") {
-            return (head, body);
+        let mut stream = connect(addr);
+        let written = stream.write_all(request.as_bytes());
+        let said = written.map(|()| all(&stream)).unwrap_or_default();
+        match answer(&said) {
+            Some(answer) if !answer.0.starts_with("HTTP/1.1 503 ") => return answer,
+            refused => assert!(Instant::now() < end, "{refused:?}"),
         }
-        assert!(Instant::now() < end, "{head}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -341,4 +353,172 @@ fn an_address_that_cannot_be_is_an_error_with_a_next_step() {
     let here = SocketAddr::from(([127, 0, 0, 1], port));
     let named = "GET /metrics HTTP/1.1\r\nHost: rack7\r\n\r\n";
     assert!(ask(here, named).0.starts_with("HTTP/1.1 200 "));
+}
+
+fn top(file: &str, more: &[&str]) -> Value {
+    let output = run(&[&["top", "--json", "--once", "--rack", file], more].concat());
+    serde_json::from_str(&stdout(&output))
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)))
+}
+
+#[test]
+fn top_shows_rates_and_nodes_that_do_not_answer() {
+    let mut rack = watched();
+    let (stop, store) = (AtomicBool::new(false), rack.store);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                write_keys(store, 0..50);
+            }
+        });
+        let _ends = Ends(&stop);
+        let end = Instant::now() + PATIENCE;
+        // Within one second, a starved machine may do nothing.
+        loop {
+            let shown = top(rack.file.path(), &[]);
+            let [first, second] = [0, 1].map(|node| &shown["nodes"][node]);
+            assert_eq!((&first["node"], &second["node"]), (&json!(0), &json!(1)));
+            assert_eq!(second["figures"]["members"], 2);
+            assert!(
+                second["figures"]["misses"]["write"].as_u64() > Some(0),
+                "{shown}"
+            );
+            assert_eq!(
+                (&second["figures"]["retransmissions"], &shown["unanswered"]),
+                (&Value::Null, &json!([]))
+            );
+            let rates = first["per_second"]["packets_received"].as_object().unwrap();
+            if rates.values().any(|rate| rate.as_u64() > Some(0)) {
+                break;
+            }
+            assert!(Instant::now() < end, "{shown}");
+        }
+        let output = run(&[
+            "top",
+            "--once",
+            "--sort",
+            "misses",
+            "--rack",
+            rack.file.path(),
+        ]);
+        let text = stdout(&output);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(
+            text.starts_with("rack of 2: 2 answer, 2 members, epoch "),
+            "{text}"
+        );
+        assert!(
+            text.contains("a switch\n") && text.contains("upgrade"),
+            "{text}"
+        );
+    });
+    let last = rack.processes.remove(1);
+    assert_eq!(last.interrupt(), Some(130));
+    let shown = top(rack.file.path(), &[]);
+    assert_eq!(
+        (&shown["nodes"][1], &shown["unanswered"]),
+        (&Value::Null, &json!([1]))
+    );
+    let text = stdout(&run(&["top", "--once", "--rack", rack.file.path()]));
+    assert!(text.contains("\n   1 does not answer\n"), "{text}");
+    drop(rack.processes);
+    let silent = run(&["top", "--once", "--rack", rack.file.path()]);
+    assert_eq!(silent.status.code(), Some(1));
+    assert!(stderr(&silent).contains("none of the rack's 2 nodes answers"));
+    let no_terminal = run(&["top", "--rack", rack.file.path()]);
+    assert_eq!(no_terminal.status.code(), Some(1));
+    assert!(
+        stderr(&no_terminal).contains("no terminal"),
+        "{}",
+        stderr(&no_terminal)
+    );
+}
+
+/// Says that it is over, also when an assertion fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+#[test]
+fn top_shows_who_waits_for_which_lock() {
+    let (file, [first, second]) = crate::inspect::rack();
+    let made: Mutex<u64> = Mutex::create(&first.node(0), 7).unwrap();
+    let far: Mutex<u64> = Mutex::attach(&second.node(1), made.addr()).unwrap();
+    let held = made.lock().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| far.lock().unwrap().set(8));
+        let end = Instant::now() + PATIENCE;
+        while made.waiting().nodes == 0 {
+            assert!(Instant::now() < end);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let shown = top(file.path(), &[]);
+        assert_eq!(shown["locks"][0]["nodes"][0]["writer_inside"], true);
+        assert_eq!(shown["locks"][0]["nodes"][1]["threads_waiting"], 1);
+        let text = stdout(&run(&["top", "--once", "--rack", file.path()]));
+        assert!(text.contains("a writer of node 0"), "{text}");
+        assert!(text.contains("a thread of node 1"), "{text}");
+        drop(held);
+    });
+}
+
+/// In a terminal of `script`: the settings before and after are the same, and so is the screen.
+#[test]
+fn top_leaves_the_terminal_as_it_was() {
+    if !has_quietly("script") {
+        return crate::process::skip("script is not installed (apt-get install bsdutils)");
+    }
+    let (file, _racks) = crate::inspect::rack();
+    let program = env!("CARGO_BIN_EXE_rackmem");
+    for (key, code) in [("q", 0), ("\x03", 130), ("mpnq", 0)] {
+        let inside = format!(
+            "stty rows 24 cols 80; stty -g; {program} top --rack {}; echo code $?; stty -g",
+            file.path()
+        );
+        let mut terminal = Command::new("script")
+            .args(["-qec", &inside, "/dev/null"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("script");
+        let mut input = terminal.stdin.take().expect("a pipe");
+        let mut output = terminal.stdout.take().expect("a pipe");
+        let mut said = Vec::new();
+        let mut until = |what: &str| loop {
+            let text = String::from_utf8_lossy(&said).into_owned();
+            if text.contains(what) {
+                return text;
+            }
+            let mut some = [0; 4096];
+            let read = output.read(&mut some).expect("a terminal");
+            assert!(read > 0, "no {what}: {text}");
+            said.extend(&some[..read]);
+        };
+        until("q quit");
+        input.write_all(key.as_bytes()).expect("a terminal");
+        until("code ");
+        drop(input);
+        let mut rest = Vec::new();
+        output.read_to_end(&mut rest).expect("its end");
+        let _ = terminal.wait();
+        said.extend(rest);
+        let text = String::from_utf8_lossy(&said);
+        assert!(text.contains("\x1b[?1049h\x1b[?25l"), "{text}");
+        let (_, after) = text
+            .split_once("\x1b[?25h\x1b[?1049l")
+            .expect("the screen before");
+        let mut after = after.lines();
+        assert_eq!(
+            after.next(),
+            Some(format!("code {code}").as_str()),
+            "{text}"
+        );
+        let before = text.lines().next().expect("settings");
+        assert_eq!(after.next(), Some(before), "{text}");
+        assert!(text.contains("   2 does not answer"), "{text}");
+    }
 }
