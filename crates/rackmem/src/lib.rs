@@ -58,7 +58,8 @@ pub use config::{
 pub use data_plane::kernel::KernelSwitch;
 pub use error::{
     AccessError, AllocError, ArenaError, BulkError, BulkResult, Changed, Error, ErrorKind,
-    LeaveError, LockError, LockShape, OpenError, RackError, RegionError, Result, TransactionError,
+    LeaveError, LockError, LockShape, OpenError, RackError, RegionError, Result, SteerError,
+    TransactionError,
 };
 pub use node::Node;
 pub use paging::{CoherentPages, FaultCounts, Mapped, PageCounts};

@@ -101,12 +101,15 @@ impl<T: Value> Copies<T> {
         Tick(self.quiesced.load(SeqCst))
     }
 
-    /// A section is to begin.
+    /// A section is to begin. Whether this node has asked all the time, as it does for what is
+    /// read.
     #[inline]
-    pub fn use_now(&self) {
-        if self.unused.load(Relaxed) != 0 {
+    pub fn use_now(&self) -> bool {
+        let unused = self.unused.load(Relaxed);
+        if unused != 0 {
             self.unused.store(0, Relaxed);
         }
+        unused < IDLE
     }
 
     pub fn len(&self) -> usize {
@@ -276,7 +279,6 @@ impl<T: Value> Asks for Copies<T> {
         let (quiesced, bound) = (self.quiesced(), self.bound);
         let due = |now, quiesced| asks_again(now, quiesced, bound);
         if self.unused.load(Relaxed) >= IDLE {
-            self.deadline.forget();
             return Some(REST);
         }
         if due(self.now(), quiesced) {

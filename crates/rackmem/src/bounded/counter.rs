@@ -155,7 +155,7 @@ impl Deadline {
     }
 
     /// It is not known any more.
-    pub fn forget(&self) {
+    fn forget(&self) {
         self.count.store(0, SeqCst);
     }
 

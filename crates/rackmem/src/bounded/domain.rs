@@ -148,9 +148,11 @@ impl<T: Value> Domain<T> {
     #[inline]
     pub fn enter(&self) -> Result<Pinned<'_, T>, AccessError> {
         let copies = &*self.copies;
-        copies.use_now();
         // Before the quiescence: a later one than the deadline's is better.
-        let deadline = copies.deadline.count();
+        let deadline = match copies.use_now() {
+            true => copies.deadline.count(),
+            false => 0,
+        };
         let (quiesced, bound) = (copies.quiesced(), copies.bound);
         let section = match deadline {
             0 => self.enter_seen()?,

@@ -9,6 +9,7 @@ mod copies;
 mod counter;
 mod domain;
 mod mapped;
+mod steering;
 mod writing;
 
 pub use domain::{Domain, Pinned};
@@ -16,4 +17,5 @@ pub use mapped::{
     Arena, ArenaCounts, ArenaReport, ArenaSection, ArenaSlot, ArenaSpec, ArenaWriter, CacheOps,
     DomainReport, DomainStatus, FoundOp, Fresh, LineOp, List, Map, Pointer, Tick, Tracking,
 };
+pub use steering::{Partition, PartitionOwner};
 pub use writing::DomainWriter;

@@ -40,7 +40,7 @@ pub enum ErrorKind {
 const KINDS: &[(ErrorKind, &[&str])] = &[
     (
         ErrorKind::NotFound,
-        &["name-not-found", "no-lock", "no-arena"],
+        &["name-not-found", "no-lock", "no-arena", "no-owner"],
     ),
     (
         ErrorKind::Mismatch,
@@ -96,6 +96,7 @@ const KINDS: &[(ErrorKind, &[&str])] = &[
             "no-lease",
             "interrupted",
             "undecided",
+            "owned",
         ],
     ),
     (
@@ -109,6 +110,7 @@ const KINDS: &[(ErrorKind, &[&str])] = &[
             "gone",
             "lock-freed",
             "lock-freed-in-part",
+            "unanswered",
         ],
     ),
     (ErrorKind::Closed, &["closed", "fenced", "expelled"]),

@@ -13,6 +13,7 @@
 //! | [`LeaveError`] | leaving a rack |
 //! | [`TransactionError`] | reading and writing several objects as one step |
 //! | [`ArenaError`] | objects in memory that several machines have mapped |
+//! | [`SteerError`] | leaving a change to the node that owns a partition |
 //!
 //! A function returns the error of its family. A family can hold errors of those above it:
 //! [`LockError::Rack`] is a lock whose home has died. [`Error`] holds any of them, each cause in
@@ -30,6 +31,7 @@ mod membership;
 mod open;
 mod rack;
 mod region;
+mod steer;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -45,6 +47,7 @@ pub use membership::MembershipError;
 pub use open::OpenError;
 pub use rack::RackError;
 pub use region::RegionError;
+pub use steer::SteerError;
 pub use transaction::TransactionError;
 
 use std::fmt;
@@ -225,6 +228,8 @@ pub enum Error {
     Transaction(TransactionError),
     /// Objects in mapped memory.
     Arena(ArenaError),
+    /// Owners of partitions.
+    Steer(SteerError),
 }
 
 /// The same of whichever family it is.
@@ -242,6 +247,7 @@ macro_rules! of_any {
             Error::Leave($inner) => $result,
             Error::Transaction($inner) => $result,
             Error::Arena($inner) => $result,
+            Error::Steer($inner) => $result,
         }
     };
 }

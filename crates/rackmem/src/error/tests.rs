@@ -125,6 +125,18 @@ fn lock() -> Vec<LockError> {
     all
 }
 
+fn steer() -> Vec<SteerError> {
+    let name = name();
+    vec![
+        SteerError::NoOwner { name: name.clone() },
+        SteerError::Owned {
+            name: name.clone(),
+            by: 1,
+        },
+        SteerError::Unanswered { name },
+    ]
+}
+
 fn region() -> Vec<RegionError> {
     vec![
         RegionError::BadName {
@@ -339,6 +351,7 @@ fn families() -> Vec<(&'static str, &'static [&'static str], Vec<Error>)> {
         ("leave", LeaveError::CODES, all(leave())),
         ("transaction", TransactionError::CODES, all(transaction())),
         ("arena", ArenaError::CODES, all(arena())),
+        ("steering", SteerError::CODES, all(steer())),
     ]
 }
 
@@ -401,8 +414,9 @@ fn every_text_has_one_form() {
 #[test]
 fn a_cause_has_one_place() {
     let cause = RackError::NodeLost { node: 2 };
-    let same: [Error; 7] = [
+    let same: [Error; 8] = [
         cause.into(),
+        SteerError::from(LockError::from(cause)).into(),
         TransactionError::from(AccessError::from(cause)).into(),
         AccessError::from(cause).into(),
         AllocError::from(AccessError::from(cause)).into(),

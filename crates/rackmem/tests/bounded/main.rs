@@ -6,6 +6,7 @@ mod histories;
 mod mapped;
 mod mapped_processes;
 mod processes;
+mod steering;
 
 use rackmem::bounded::Domain;
 use rackmem::{AccessError, AllocError, Contract, Fabric, Mode, Rack, RegionError, RegionSpec};

@@ -8,12 +8,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-const CONFIG: &str = "RACKMEM_TEST_BOUNDED";
+pub const CONFIG: &str = "RACKMEM_TEST_BOUNDED";
 const BOUND: Duration = Duration::from_millis(100);
-const LEASE: Duration = Duration::from_secs(2);
+pub const LEASE: Duration = Duration::from_secs(2);
 
 /// A folder that goes with this value.
-struct Folder(PathBuf);
+pub struct Folder(PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
@@ -21,7 +21,7 @@ impl Drop for Folder {
     }
 }
 
-fn config(test: &str, fabric: &str, [patience, lease]: [Duration; 2]) -> (String, Folder) {
+pub fn config(test: &str, fabric: &str, [patience, lease]: [Duration; 2]) -> (String, Folder) {
     let addresses = rackmem_hosts::addresses(2);
     let folder = format!("rackmem-bounded-{test}-{fabric}-{}", std::process::id());
     let folder = std::env::temp_dir().join(folder);
@@ -46,7 +46,7 @@ fn spec() -> RegionSpec {
 }
 
 /// In such a process: node 1 of its rack.
-fn joined() -> Option<Rack> {
+pub fn joined() -> Option<Rack> {
     let text = std::env::var_os(CONFIG)?;
     let config = Config::parse(text.to_str().unwrap()).unwrap();
     Some(Rack::join(&config, 1).unwrap())
