@@ -163,8 +163,8 @@ fn adds(words: &[impl Words; 2], apart: usize, duration: Duration) -> f64 {
     done.per_second()
 }
 
-/// Words of eight bytes at random, half of them read: some of memory that both nodes use, the others
-/// of a part of a node's own (ArgoDSM's workload).
+/// Words of eight bytes at random, half of them read: some of memory that both nodes use,
+/// the others of a part of a node's own (ArgoDSM's workload).
 pub fn mix(
     options: &Options,
     fabric: Fabric,
