@@ -151,7 +151,9 @@ fn spec<Q: Value, R: Value>(name: &str) -> RegionSpec {
 /// let owner = PartitionOwner::<u64, u64>::own(&rack.node(0), "prices/0")?;
 /// std::thread::scope(|threads| -> rackmem::Result<()> {
 ///     let there = rack.node(1);
-///     let asks = threads.spawn(move || Partition::<u64, u64>::named(&there, "prices/0")?.steer(&7));
+///     let asks = threads.spawn(move || {
+///         Partition::<u64, u64>::named(&there, "prices/0")?.steer(&7)
+///     });
 ///     let mut price = 30;
 ///     while owner.serve(Duration::from_secs(1), |by| { price += by; price })? == 0 {}
 ///     assert_eq!(asks.join().unwrap()?, 37);
