@@ -26,6 +26,8 @@ const ASKED: u64 = 1;
 /// The owner is about it.
 const TAKEN: u64 = 2;
 const ANSWERED: u64 = 3;
+/// The owner has taken it, and has lost the answer.
+const LOST: u64 = 4;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
@@ -148,7 +150,7 @@ fn spec<Q: Value, R: Value>(name: &str) -> RegionSpec {
 /// use std::time::Duration;
 ///
 /// let rack = Rack::local(2)?;
-/// let owner = PartitionOwner::<u64, u64>::own(&rack.node(0), "prices/0")?;
+/// let mut owner = PartitionOwner::<u64, u64>::own(&rack.node(0), "prices/0")?;
 /// std::thread::scope(|threads| -> rackmem::Result<()> {
 ///     let there = rack.node(1);
 ///     let asks = threads.spawn(move || {
@@ -221,8 +223,8 @@ impl<Q: Value, R: Value> Partition<Q, R> {
     ///
     /// # Errors
     /// [`SteerError::NoOwner`]: it was not done. [`SteerError::Unanswered`]: the owner has died or
-    /// given up the partition, or a node has died that had the requests just then: it was done or
-    /// was not. Those of [`Mutex::lock`] and [`Condvar::wait`], before it was asked.
+    /// given up the partition, or has failed in between, or a node has died that had the requests
+    /// just then: it was done or was not. Those of [`Mutex::lock`] and [`Condvar::wait`], before it was asked.
     pub fn steer(&self, request: &Q) -> Result<R, SteerError> {
         let at = &self.at;
         let not_asked = |error: LockError| match is_gone(&error) {
@@ -278,12 +280,13 @@ impl<Q: Value, R: Value> Partition<Q, R> {
                 return Ok(None);
             }
             let mine = &mut desk.trays[tray];
-            if mine.state == ANSWERED {
-                let answer = R::read_from_bytes(&mine.bytes[..size_of::<R>()]);
+            if let ANSWERED | LOST = mine.state {
+                let answer = R::read_from_bytes(&mine.bytes[..size_of::<R>()]).ok();
+                let answer = answer.filter(|_| mine.state == ANSWERED);
                 mine.state = FREE;
                 // Somebody may wait for a tray.
                 self.at.answered.notify_all()?;
-                return Ok(answer.ok());
+                return Ok(answer);
             }
             desk = self.at.wait(desk)?;
         }
@@ -336,16 +339,21 @@ impl<Q: Value, R: Value> PartitionOwner<Q, R> {
     /// What is asked meanwhile is left to the next call.
     ///
     /// # Errors
-    /// Those of [`Mutex::lock`] and [`Condvar::wait_within`]. What was done then may not be
-    /// answered.
+    /// Those of [`Mutex::lock`] and [`Condvar::wait_within`]. Who asks for what was done then hears
+    /// at the next call that nobody knows, and so after a panic of `does`.
     pub fn serve(
-        &self,
+        &mut self,
         within: Duration,
         mut does: impl FnMut(Q) -> R,
     ) -> Result<usize, SteerError> {
         let Some(at) = &self.at else { return Ok(0) };
         let until = Instant::now().checked_add(within);
         let mut desk = at.enter()?;
+        // Nobody else takes requests: these were taken by a call that has failed.
+        let mut taken = desk.trays.iter_mut().filter(|tray| tray.state == TAKEN);
+        if taken.by_ref().map(|tray| tray.state = LOST).count() > 0 {
+            at.answered.notify_all()?;
+        }
         while !desk.trays.iter().any(|tray| tray.state == ASKED) {
             let left = until.map_or(Duration::MAX, |until| {
                 until.saturating_duration_since(Instant::now())

@@ -5,7 +5,8 @@ use crate::child::ChildTest;
 use crate::processes::{CONFIG, LEASE, config, joined};
 use crate::{FABRICS, LONG, rack};
 use rackmem::bounded::{Partition, PartitionOwner};
-use rackmem::{Config, ErrorKind, Rack, RegionError, SteerError};
+use rackmem::{Config, ErrorKind, Fabric, Rack, RegionError, SteerError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ const NAME: &str = "prices/0";
 const TURN: Duration = Duration::from_millis(20);
 
 /// An owner that adds, and answers with the sum, until it is told that the test is over.
-fn add(owner: &Owns, over: &AtomicBool) -> u64 {
+fn add(owner: &mut Owns, over: &AtomicBool) -> u64 {
     let mut sum = 0;
     while !over.load(SeqCst) {
         let served = owner.serve(TURN, |by| {
@@ -36,10 +37,10 @@ fn what_all_nodes_leave_to_the_owner_is_done_once_and_in_order() {
     const EACH: u64 = 50;
     for fabric in FABRICS {
         let rack = rack(fabric, 2);
-        let owner = Owns::own(&rack.node(0), NAME).unwrap();
+        let mut owner = Owns::own(&rack.node(0), NAME).unwrap();
         let over = AtomicBool::new(false);
         let sum = std::thread::scope(|threads| {
-            let sum = threads.spawn(|| add(&owner, &over));
+            let sum = threads.spawn(|| add(&mut owner, &over));
             let asking: Vec<_> = (0..2 * THREADS)
                 .map(|thread| {
                     let node = rack.node(thread % 2);
@@ -70,7 +71,7 @@ fn a_partition_has_one_owner_and_one_kind_of_requests() {
         let node = |n| rack.node(n);
         let none = Asks::named(&node(1), NAME);
         assert!(matches!(none, Err(SteerError::NoOwner { name }) if name == NAME));
-        let owner = Owns::own(&node(1), NAME).unwrap();
+        let mut owner = Owns::own(&node(1), NAME).unwrap();
         for asking in [0, 1] {
             let second = Owns::own(&node(asking), NAME);
             assert!(matches!(second, Err(SteerError::Owned { by: 1, .. })));
@@ -87,7 +88,7 @@ fn a_partition_has_one_owner_and_one_kind_of_requests() {
         drop(owner);
         // Again and again: what a partition takes is given back.
         for turn in 0..50 {
-            let owner = Owns::own(&node(turn % 2), NAME).unwrap();
+            let mut owner = Owns::own(&node(turn % 2), NAME).unwrap();
             std::thread::scope(|threads| {
                 let asks = Asks::named(&node(0), NAME).unwrap();
                 let asked = threads.spawn(move || asks.steer(&3));
@@ -104,7 +105,7 @@ fn a_partition_has_one_owner_and_one_kind_of_requests() {
 fn who_waits_for_an_owner_that_gives_up_hears_of_it() {
     for fabric in FABRICS {
         let rack = rack(fabric, 2);
-        let owner = Owns::own(&rack.node(0), NAME).unwrap();
+        let mut owner = Owns::own(&rack.node(0), NAME).unwrap();
         std::thread::scope(|threads| {
             let asking: Vec<_> = (0..20)
                 .map(|thread| {
@@ -136,6 +137,23 @@ fn who_waits_for_an_owner_that_gives_up_hears_of_it() {
     }
 }
 
+#[test]
+fn a_panic_of_the_owner_is_an_answer_that_nobody_knows() {
+    let rack = rack(Fabric::Inline, 2);
+    let mut owner = Owns::own(&rack.node(0), NAME).unwrap();
+    std::thread::scope(|threads| {
+        let asks = Asks::named(&rack.node(1), NAME).unwrap();
+        let asked = threads.spawn(move || [asks.steer(&1), asks.steer(&2)]);
+        let panics =
+            AssertUnwindSafe(|| while owner.serve(TURN, |_| panic!("on purpose")) == Ok(0) {});
+        assert!(catch_unwind(panics).is_err());
+        while owner.serve(TURN, |by| by).unwrap() == 0 {}
+        let [first, second] = asked.join().unwrap();
+        assert!(matches!(first, Err(SteerError::Unanswered { .. })));
+        assert_eq!(second, Ok(2));
+    });
+}
+
 /// Not a test but the process that another one starts: node 1, which asks until it is killed.
 #[test]
 fn asking_process() {
@@ -155,9 +173,9 @@ fn owning_process() {
     let Some(rack) = joined() else {
         return;
     };
-    let owner = Owns::own(&rack.node(1), NAME).unwrap();
+    let mut owner = Owns::own(&rack.node(1), NAME).unwrap();
     eprintln!("owns");
-    add(&owner, &AtomicBool::new(false));
+    add(&mut owner, &AtomicBool::new(false));
 }
 
 #[test]
@@ -165,7 +183,7 @@ fn who_dies_while_it_asks_holds_nobody_up() {
     for fabric in ["shm", "udp"] {
         let (text, _folder) = config("asks", fabric, [LONG, LEASE]);
         let rack = Rack::join(&Config::parse(&text).unwrap(), 0).unwrap();
-        let owner = Owns::own(&rack.node(0), NAME).unwrap();
+        let mut owner = Owns::own(&rack.node(0), NAME).unwrap();
         let (over, mine) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|threads| {
             threads.spawn(|| {
@@ -239,10 +257,10 @@ fn the_next_owner_follows_one_that_died() {
             Asks::named(&rack.node(0), NAME).map(drop),
             Err(SteerError::NoOwner { .. })
         ));
-        let owner = Owns::own(&rack.node(0), NAME).unwrap();
+        let mut owner = Owns::own(&rack.node(0), NAME).unwrap();
         let over = AtomicBool::new(false);
         std::thread::scope(|threads| {
-            threads.spawn(|| add(&owner, &over));
+            threads.spawn(|| add(&mut owner, &over));
             let asks = Asks::named(&rack.node(0), NAME).unwrap();
             assert_eq!(asks.steer(&5), Ok(5), "{fabric}");
             over.store(true, SeqCst);
