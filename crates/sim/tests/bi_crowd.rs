@@ -22,10 +22,11 @@ fn what_many_members_read_was_current_within_the_bound() {
         all.refused += report.refused;
         all.everything += report.everything;
         all.slept += report.slept;
+        all.died += report.died;
     }
     // Each thing that may happen does.
     assert!(
-        all.hits > 0 && all.everything > 0 && all.slept > 0,
+        all.hits > 0 && all.everything > 0 && all.slept > 0 && all.died > 0,
         "{all:?}"
     );
     assert!(all.refused > 0 && old > 0 && oldest > 5_000_000, "{oldest}");

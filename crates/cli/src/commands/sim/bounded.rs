@@ -21,6 +21,7 @@ struct Figures {
     refused: u64,
     packets: u64,
     slept: u64,
+    died: u64,
 }
 
 /// Runs the worlds of these seeds, and tells.
@@ -46,6 +47,7 @@ pub fn worlds((from, to): (u64, u64), json: bool) -> Result<Ended> {
         all.refused += report.refused;
         all.packets += report.packets;
         all.slept += report.slept;
+        all.died += report.died;
     }
     tell(&all, json);
     Ok(match stop.requested() {
@@ -58,17 +60,19 @@ fn tell(all: &Figures, json: bool) {
     if json {
         return out::line(json!({
             "worlds": all.worlds, "reads": all.reads, "writes": all.writes, "old": all.old, "oldest_ns": all.oldest,
-            "hits": all.hits, "refused": all.refused, "packets": all.packets, "slept": all.slept, "violations": 0,
+            "hits": all.hits, "refused": all.refused, "packets": all.packets, "slept": all.slept, "died": all.died,
+            "violations": 0,
         }));
     }
     out::line(format!(
-        "{} worlds: {} reads and {} writes, {} packets; members slept {} times. {} reads were of what had been superseded, by {:.1} ms at most; \
+        "{} worlds: {} reads and {} writes, {} packets; members slept {} times and died {} times. {} reads were of what had been superseded, by {:.1} ms at most; \
          {} were refused as too old",
         count(all.worlds),
         count(all.reads),
         count(all.writes),
         count(all.packets),
         count(all.slept),
+        count(all.died),
         count(all.old),
         all.oldest as f64 / 1e6,
         count(all.refused),

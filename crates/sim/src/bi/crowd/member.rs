@@ -111,6 +111,10 @@ impl Member {
         self.region = region;
     }
 
+    pub fn region(&self) -> Tag {
+        self.region
+    }
+
     fn now(&self, now: u64) -> Tick {
         self.clock.tick(now + self.offset)
     }

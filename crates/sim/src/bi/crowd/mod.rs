@@ -1,5 +1,6 @@
 //! Seeded worlds of many members that read and write the items of a home, in virtual time, over a
-//! network that loses, doubles and delays, with members that sleep.
+//! network that loses, doubles and delays, with members that sleep, die and come back, while epochs
+//! begin at one node after the other.
 //!
 //! The shipped values run at every node ([`rackmem_proto::bi::cached`]), as in the explorer's small
 //! racks ([`super::cached`]). What threads were told is a history, and the
@@ -35,6 +36,8 @@ pub struct CrowdConfig {
     pub late: u32,
     /// Steps of a member after which it sleeps, for a part of the bound or several.
     pub sleeps: u32,
+    /// Steps of a thread after which its member dies, but for the home. It comes back with nothing.
+    pub deaths: u32,
     /// Writes that the home remembers.
     pub remembered: usize,
     /// Items that its news name, and bytes of them that are items and values.
@@ -63,6 +66,7 @@ impl CrowdConfig {
             remembered: one(&[4, 64, 4096]) as usize,
             told: (one(&[1, 8, 256]) as usize, one(&[0, 100, 3072]) as usize),
             tick: 500_000,
+            deaths: one(&[0, 0, 1, 5]),
             broken: None,
         }
     }
@@ -93,6 +97,8 @@ pub struct CrowdReport {
     pub everything: u64,
     /// Times that a member slept.
     pub slept: u64,
+    /// Times that a member died.
+    pub died: u64,
 }
 
 /// Why a world is no good.

@@ -6,10 +6,12 @@ use crate::history::{Call, Operation, Outcome, Reply};
 use crate::world::Random;
 use rackmem_proto::bi::cached::{Bi, BiAsk, BiOut, BiReply, Stock};
 use rackmem_proto::call::Parcel;
+use rackmem_proto::engine::is_current;
 use rackmem_proto::wire::{Contract, Dest, HomeId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+/// The first.
 const EPOCH: u32 = 1;
 /// Nanoseconds that a packet takes, at least; as much again by chance.
 const FLIGHT: u64 = 5_000;
@@ -19,6 +21,8 @@ const STEP: u64 = 20_000;
 const REST: u64 = 600_000;
 /// Between two looks at what was asked and not answered.
 const RETRY: u64 = 400_000;
+/// Deaths of a world: where epochs begin faster than members hear of them nothing is answered.
+const DEATHS: u64 = 64;
 /// Events after which a world does not end: many times what any has.
 const MOST: u64 = 20_000_000;
 
@@ -35,6 +39,10 @@ enum Event {
     Tick,
     /// What was not answered is asked again.
     Retry,
+    /// It hears that this epoch has begun.
+    Epoch(u32),
+    /// It comes back.
+    Rebirth,
 }
 
 /// See the module.
@@ -49,21 +57,30 @@ pub struct World {
     members: Vec<Member>,
     /// Until when a member sleeps.
     asleep: Vec<u64>,
+    dead: Vec<bool>,
+    /// Of which epoch a member has heard last.
+    epochs: Vec<u32>,
+    /// The members' lives, in each epoch.
+    lives: Vec<Vec<u32>>,
     written: u64,
     report: CrowdReport,
+}
+
+/// One that has joined.
+fn member((me, life): (u16, u32), config: &CrowdConfig, random: &mut Random) -> Member {
+    let stock = Stock::new(HomeId::of(me), 0, 1 << 30);
+    let stock = stock.remembering(config.remembered).telling(config.told);
+    // No two clocks have to agree.
+    let offset = random.below(1 << 40);
+    let tick = config.tick;
+    Member::new(Bi::new((me, life), stock), (offset, tick), config.items)
 }
 
 impl World {
     pub fn new(seed: u64, config: &CrowdConfig) -> Self {
         let mut random = Random::new(seed);
-        let member = |me: u16| {
-            let stock = Stock::new(HomeId::of(me), 0, 1 << 30);
-            let stock = stock.remembering(config.remembered).telling(config.told);
-            // No two clocks have to agree.
-            let offset = random.below(1 << 40);
-            Member::new(Bi::new((me, 1), stock), (offset, config.tick), config.items)
-        };
-        let members: Vec<Member> = (0..config.nodes).map(member).collect();
+        let members = (0..config.nodes).map(|me| member((me, 1), config, &mut random));
+        let members: Vec<Member> = members.collect();
         let mut world = World {
             config: *config,
             random,
@@ -72,6 +89,9 @@ impl World {
             events: BinaryHeap::new(),
             packets: BTreeMap::new(),
             asleep: vec![0; members.len()],
+            dead: vec![false; members.len()],
+            epochs: vec![EPOCH; members.len()],
+            lives: vec![vec![1; members.len()]],
             members,
             written: 0,
             report: CrowdReport::default(),
@@ -140,6 +160,10 @@ impl World {
                 return idle.then_some(self.report);
             };
             self.now = time;
+            if self.dead[node] {
+                self.passes(node, event);
+                continue;
+            }
             if self.asleep[node] > time {
                 // In the order in which they would have come.
                 self.at(self.asleep[node], node, event);
@@ -150,18 +174,83 @@ impl World {
                 self.asleep[node] = time + self.random.below(3 * bound);
                 self.report.slept += 1;
             }
+            let may_die = node > 0 && self.config.deaths > 0 && self.report.died < DEATHS;
+            if may_die
+                && matches!(event, Event::Thread(_))
+                && self.random.per_mille(self.config.deaths)
+            {
+                self.dies(node);
+                self.passes(node, event);
+                continue;
+            }
             self.happens(node, event);
         }
         None
     }
 
+    /// What its threads were about is not known to have happened, and it has nothing when it comes
+    /// back.
+    fn dies(&mut self, node: usize) {
+        self.report.died += 1;
+        (self.dead[node], self.asleep[node]) = (true, 0);
+        for worker in &mut self.members[node].workers {
+            worker.stage = Stage::Idle;
+        }
+        self.begin_epoch(|_| ());
+        self.soon(node, Event::Rebirth, 3 * self.config.promise().bound);
+    }
+
+    /// Members hear of it one after the other.
+    fn begin_epoch(&mut self, change: impl FnOnce(&mut Vec<u32>)) {
+        let mut lives = self.lives.last().cloned().unwrap_or_default();
+        change(&mut lives);
+        self.lives.push(lives);
+        let epoch = self.lives.len() as u32;
+        for node in 0..self.members.len() {
+            self.soon(node, Event::Epoch(epoch), 16 * self.config.tick);
+        }
+    }
+
+    /// Something happens at a node that is dead.
+    fn passes(&mut self, node: usize, event: Event) {
+        match event {
+            Event::Packet(number) => drop(self.packets.remove(&number)),
+            Event::Thread(nth) => self.members[node].workers[nth].due = false,
+            Event::Tick => self.at(self.now + self.config.tick, node, Event::Tick),
+            Event::Retry => self.at(self.now + RETRY, node, Event::Retry),
+            Event::Quiesce | Event::Epoch(_) => {}
+            Event::Rebirth => self.comes_back(node),
+        }
+    }
+
+    fn comes_back(&mut self, node: usize) {
+        self.begin_epoch(|lives| lives[node] += 1);
+        let epoch = self.lives.len();
+        let life = self.lives[epoch - 1][node];
+        let mut member = member((node as u16, life), &self.config, &mut self.random);
+        member.opens(self.members[0].region());
+        let before = &mut self.members[node];
+        member.workers = std::mem::take(&mut before.workers);
+        (member.hits, member.everything) = (before.hits, before.everything);
+        let workers = member.workers.len();
+        self.members[node] = member;
+        (self.dead[node], self.epochs[node]) = (false, epoch as u32);
+        for nth in 0..workers {
+            self.goes_on(node, nth, REST);
+        }
+    }
+
     fn happens(&mut self, node: usize, event: Event) {
-        let mut out = BiOut::new(node as u16, EPOCH);
+        let mut out = BiOut::new(node as u16, self.epochs[node]);
         out.broken = self.config.broken;
+        let lives = &self.lives[self.epochs[node] as usize - 1];
         let member = &mut self.members[node];
         match event {
             Event::Packet(number) => {
-                if let Some(parcel) = self.packets.remove(&number) {
+                let parcel = self.packets.remove(&number);
+                let of = |node: u16| lives.get(usize::from(node)).copied().unwrap_or(0);
+                let is_current = |parcel: &Parcel| is_current(&parcel.header, out.epoch(), of);
+                if let Some(parcel) = parcel.filter(is_current) {
                     let (own, body) = parcel.split();
                     member.bi.packet(&parcel.header, &own, body, &mut out);
                     if out.ended {
@@ -188,11 +277,26 @@ impl World {
                 member.bi.tick(&mut out);
                 self.at(self.now + RETRY, node, Event::Retry);
             }
+            Event::Epoch(epoch) => {
+                if epoch > self.epochs[node] {
+                    self.epochs[node] = epoch;
+                    out = BiOut::new(node as u16, epoch);
+                    out.broken = self.config.broken;
+                    member.bi.resume(&mut out);
+                }
+            }
+            // Of who lives.
+            Event::Rebirth => {}
         }
         if self.members[node].wants_news() {
             self.members[node].ask_news(self.now, &mut out);
         }
         out.sent.into_iter().for_each(|parcel| self.send(parcel));
+    }
+
+    fn life(&self, node: usize) -> u32 {
+        let lives = self.lives.last();
+        lives.map_or(0, |lives| lives[node])
     }
 
     /// A thread goes on, unless it does so anyway.
@@ -294,7 +398,8 @@ impl World {
             }
         };
         self.report.history.push(Operation {
-            client: node as u32,
+            // Who comes back remembers nothing of what it has read.
+            client: node as u32 + u32::from(self.config.nodes) * self.life(node),
             key,
             call,
             invoke: self.now,
