@@ -224,7 +224,8 @@ impl<Q: Value, R: Value> Partition<Q, R> {
     /// # Errors
     /// [`SteerError::NoOwner`]: it was not done. [`SteerError::Unanswered`]: the owner has died or
     /// given up the partition, or has failed in between, or a node has died that had the requests
-    /// just then: it was done or was not. Those of [`Mutex::lock`] and [`Condvar::wait`], before it was asked.
+    /// just then: it was done or was not. Those of [`Mutex::lock`] and [`Condvar::wait`],
+    /// before it was asked.
     pub fn steer(&self, request: &Q) -> Result<R, SteerError> {
         let at = &self.at;
         let not_asked = |error: LockError| match is_gone(&error) {
