@@ -7,7 +7,7 @@ use crate::failure::{Failure, Result};
 use crate::out;
 use clap::Args;
 use exposition::{Format, expose};
-use http::{Answer, Asked, HttpServer};
+pub use http::{Answer, Asked, HttpServer};
 use rackmem::Rack;
 use serde_json::json;
 use std::net::{SocketAddr, TcpListener};
@@ -48,14 +48,31 @@ impl MetricsArgs {
                 "use 127.0.0.1 and reach it by `ssh -L`, or add --metrics-open",
             ));
         }
-        let bound = TcpListener::bind(addr).map_err(|error| {
-            Failure::new(
-                format!("cannot serve metrics on {addr}: {error}"),
-                "choose another address of this host, or port 0 for any free one",
-            )
-        })?;
-        Ok(MetricsSocket(Some(bound)))
+        listen(addr).map(|bound| MetricsSocket(Some(bound)))
     }
+}
+
+fn listen(addr: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(addr).map_err(|error| {
+        Failure::new(
+            format!("cannot serve on {addr}: {error}"),
+            "choose another address of this host, or port 0 for any free one",
+        )
+    })
+}
+
+/// Takes the address that an option gives, for what has no authentication.
+///
+/// # Errors
+/// When it is not loopback, or cannot be listened on.
+pub fn on_loopback(option: &str, addr: SocketAddr) -> Result<TcpListener> {
+    if !addr.ip().is_loopback() {
+        return Err(Failure::new(
+            format!("{option} {addr} is not loopback, and there is no authentication"),
+            "use 127.0.0.1 and reach it by `ssh -L`",
+        ));
+    }
+    listen(addr)
 }
 
 /// The address, taken or not asked for.

@@ -1,6 +1,7 @@
 //! `rackmem top`: a rack that works, on a screen: what its nodes do a second, and its locks.
 
 mod frame;
+mod page;
 mod sample;
 mod screen;
 
@@ -15,6 +16,7 @@ use rackmem::Config;
 use rackmem_bench::table::Look;
 use sample::Sample;
 use screen::Screen;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
@@ -23,6 +25,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   rackmem top --rack rack.toml                 a live screen: q ends it, n m p sort by node, misses, packets
   rackmem top --rack rack.toml --once          one frame as text, of one second
+  rackmem top --rack rack.toml --page 127.0.0.1:8080    the same in a browser
   rackmem top --rack rack.toml --interval 5 --json | jq .nodes[0].per_second
 
 Run it on a host of the rack; the fabric must be UDP. Nodes are queried one after the other and keep running. Rates are
@@ -46,6 +49,14 @@ pub struct TopArgs {
     /// Print one frame as text, of one interval, and exit
     #[arg(long)]
     once: bool,
+    /// Show it in browsers of this host at http://ADDR/, without authentication
+    #[arg(
+        long,
+        value_name = "ADDR",
+        conflicts_with = "once",
+        value_parser = |text: &str| rackmem::look_up("--page", text).map_err(|error| error.what())
+    )]
+    page: Option<SocketAddr>,
     /// Sort nodes by this at first
     #[arg(long, value_enum, default_value = "node")]
     sort: Sort,
@@ -56,6 +67,9 @@ pub fn run(args: &TopArgs, json: bool) -> Result<Ended> {
     let config = load(&args.rack)?;
     let stop = Stop::on_signals()?;
     let mut before = Sample::take(&config)?;
+    if let Some(addr) = args.page {
+        return page::serve(addr, (&config, args.interval), before, &stop, json);
+    }
     if args.once || json {
         return print(args, &config, before, &stop, json);
     }
