@@ -5,15 +5,15 @@ use super::table::Table;
 use crate::memory::Memory;
 
 /// Slots; several times the commands, so that most searches end at once.
-const SLOTS: usize = 512;
+const SLOTS: usize = 1024;
 /// Bytes of the longest name.
-const NAME: usize = 16;
+const NAME: usize = 24;
 
 /// The table, and where each name is in it.
 pub(crate) struct Index<M: Memory> {
     commands: Vec<&'static Command<M>>,
     /// Position in `commands` plus 1, 0 for none.
-    slots: Box<[u8; SLOTS]>,
+    slots: Box<[u16; SLOTS]>,
 }
 
 /// The name in lower case, padded.
@@ -35,14 +35,14 @@ impl<M: Memory> Index<M> {
             .flat_map(|group| group.iter())
             .collect();
         let mut slots = Box::new([0; SLOTS]);
-        assert!(commands.len() < 255, "positions are bytes");
+        assert!(commands.len() < SLOTS / 2, "a search ends at an empty slot");
         for (i, command) in commands.iter().enumerate() {
             let folded = fold(command.name.as_bytes()).expect("names are short");
             let mut at = slot(&folded);
             while slots[at] != 0 {
                 at = (at + 1) % SLOTS;
             }
-            slots[at] = i as u8 + 1;
+            slots[at] = i as u16 + 1;
         }
         Self { commands, slots }
     }

@@ -1,4 +1,4 @@
-//! The table of commands.
+//! The table of commands. Groups that came with a type of value have a file each.
 
 use std::marker::PhantomData;
 
@@ -75,10 +75,24 @@ macro_rules! commands {
     (@ $sub:path) => { $sub() };
 }
 
+// Behind the macro that they use.
+mod bitmaps;
+mod geo;
+mod hashes;
+mod hyperloglogs;
+mod lists;
+mod pubsub;
+mod scripting;
+mod sets;
+mod sorted_sets;
+mod streams;
+
 #[rustfmt::skip]
 impl<M: Memory> Table<M> {
-    pub const GROUPS: [&'static [Command<M>]; 5] =
-        [Self::STRING, Self::GENERIC, Self::TRANSACTIONS, Self::CONNECTION, Self::SERVER];
+    pub const GROUPS: &'static [&'static [Command<M>]] = &[
+        Self::STRING, Self::GENERIC, Self::HASH, Self::LIST, Self::SET, Self::SORTED_SET, Self::STREAM, Self::BITMAP,
+        Self::HYPERLOGLOG, Self::GEO, Self::PUBSUB, Self::SCRIPTING, Self::TRANSACTIONS, Self::CONNECTION, Self::SERVER,
+    ];
 
     const STRING: &'static [Command<M>] = commands! { "string":
         "get"          2 READ_FAST  KEY   "1.0.0"  strings::get,           "Returns the value of a key.";
