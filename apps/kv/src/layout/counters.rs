@@ -1,4 +1,4 @@
-//! A node's counters: how many keys it added, less those it removed, per database.
+//! A node's counters: how many keys it added, less those it removed, per database that clients see.
 //!
 //! ```text
 //! per db    0 flushed: u64     the flush the counts began after
@@ -46,10 +46,15 @@ impl Counts {
     }
 }
 
+/// Nobody asks how many keys the servers keep for themselves.
+pub(crate) fn is_uncounted(db: u8) -> bool {
+    usize::from(db) >= DATABASES
+}
+
 /// The counts of `db`, none when they began before its last flush.
 pub(crate) fn load(view: &Window<'_>, db: u8, flushed: u64) -> Counts {
     let at = usize::from(db) * SLOT;
-    if view.u64(at) != flushed {
+    if is_uncounted(db) || view.u64(at) != flushed {
         return Counts::default();
     }
     Counts {

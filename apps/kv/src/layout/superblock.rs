@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! block 0   0 epoch: u64                 flushes so far
-//!           8 flushed: [u64; 16]         per database: the epoch of its last flush
+//!           8 flushed: [u64; 18]         per database: the epoch of its last flush
 //! block 1   0 state: u64                 0 new, 1 ready
 //!           8 layout: u64                version of all these layouts
 //!          16 buckets: u64
@@ -23,10 +23,16 @@ use crate::DATABASES;
 use crate::memory::PAGE_STRIDE;
 
 /// Version of the layouts in this folder.
-pub(crate) const LAYOUT: u64 = 3;
+pub(crate) const LAYOUT: u64 = 4;
+/// The database that the servers keep their own things in. No client sees it.
+pub(crate) const INTERNAL: u8 = DATABASES as u8;
+/// The database of scripts, which is flushed by itself.
+pub(crate) const SCRIPTS: u8 = INTERNAL + 1;
+/// All databases, with those that no client sees.
+pub(crate) const ALL_DATABASES: usize = SCRIPTS as usize + 1;
 const FLUSHED: usize = 8;
 /// Bytes of block 0 in use.
-pub(crate) const FLUSH_BYTES: usize = FLUSHED + 8 * DATABASES;
+pub(crate) const FLUSH_BYTES: usize = FLUSHED + 8 * ALL_DATABASES;
 /// Bytes of block 1 in use.
 pub(crate) const SETTINGS_BYTES: usize = 56;
 const LOST_BUCKETS: usize = 40;
@@ -179,7 +185,7 @@ pub(crate) struct Era {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flushes {
     pub epoch: u64,
-    pub flushed: [u64; DATABASES],
+    pub flushed: [u64; ALL_DATABASES],
 }
 
 impl Flushes {
@@ -193,7 +199,7 @@ impl Flushes {
     pub fn era(&self, db: u8) -> Era {
         Era {
             epoch: self.epoch,
-            flushed: self.flushed[usize::from(db) % DATABASES],
+            flushed: self.flushed[usize::from(db) % ALL_DATABASES],
         }
     }
 }
@@ -207,11 +213,15 @@ pub(crate) fn load_era(view: &Window<'_>, db: u8) -> Era {
     }
 }
 
-/// Flushes one database, or all.
+/// Flushes one database, or all that clients see.
 pub(crate) fn flush(view: &mut WindowMut<'_>, db: Option<u8>) {
     let epoch = view.u64(0) + 1;
     view.set_u64(0, epoch);
-    for i in (0..DATABASES).filter(|i| db.is_none_or(|db| usize::from(db) == *i)) {
+    let flushed = match db {
+        Some(db) => usize::from(db)..usize::from(db) + 1,
+        None => 0..DATABASES,
+    };
+    for i in flushed {
         view.set_u64(FLUSHED + 8 * i, epoch);
     }
 }

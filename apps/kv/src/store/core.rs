@@ -6,14 +6,14 @@ use std::time::Duration;
 use super::buckets::Buckets;
 use super::lock::Scope;
 use super::value::Extents;
+use crate::Error;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::hash::hash;
 use crate::layout::counters::{self, Counts};
 use crate::layout::page::{Geometry, KeyId};
-use crate::layout::superblock::{self, Era, FLUSH_BYTES, Flushes, Map};
+use crate::layout::superblock::{self, ALL_DATABASES, Era, FLUSH_BYTES, Flushes, Map};
 use crate::memory::Memory;
-use crate::{DATABASES, Error};
 
 /// A store as one node has it open.
 pub(crate) struct Core<M: Memory> {
@@ -44,7 +44,7 @@ impl<M: Memory> Core<M> {
                 limit,
             });
         }
-        debug_assert!(usize::from(db) < DATABASES);
+        debug_assert!(usize::from(db) < ALL_DATABASES);
         Ok(KeyId {
             key,
             db,
@@ -78,7 +78,7 @@ impl<M: Memory> Core<M> {
     /// Adds to this node's counters.
     #[inline]
     pub fn count(&self, db: u8, flushed: u64, change: Counts) -> Result<()> {
-        if change.is_zero() {
+        if change.is_zero() || counters::is_uncounted(db) {
             return Ok(());
         }
         let addr = self.map.counters(self.base, usize::from(self.memory.id()));

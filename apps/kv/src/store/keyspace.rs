@@ -9,10 +9,10 @@ use super::core::Core;
 use super::db::Db;
 use super::lock::Scope;
 use super::lookup::MAX_CHAIN;
-use crate::Error;
 use crate::error::Result;
 use crate::layout::page::Page;
 use crate::memory::{Memory, Pages};
+use crate::{DATABASES, Error};
 
 /// Buckets looked at in one step of a scan, besides those its count asks for.
 const SCAN_BUCKETS: usize = 1024;
@@ -328,7 +328,7 @@ impl<M: Memory> Core<M> {
     fn counted_expiries(&self) -> Result<u64> {
         let flushes = self.newest_flushes()?;
         let mut sum = 0u64;
-        for (db, flushed) in flushes.flushed.iter().enumerate() {
+        for (db, flushed) in flushes.flushed.iter().take(DATABASES).enumerate() {
             let expires = self.counted(db as u8, *flushed)?.expires;
             // By database, so that a key that moves between two is seen.
             sum = sum.wrapping_add(u64::from(expires).wrapping_mul(2 * db as u64 + 1));

@@ -14,6 +14,7 @@ mod core;
 mod db;
 mod edit;
 mod extent;
+mod internal;
 mod keyspace;
 mod lock;
 mod lookup;

@@ -4,18 +4,18 @@
 use super::bucket::{At, Bucket};
 use super::lookup::MAX_CHAIN;
 use super::value::Extents;
+use crate::Error;
 use crate::error::Result;
 use crate::layout::counters::Counts;
 use crate::layout::page::Record;
 use crate::layout::page_mut::PageMut;
-use crate::layout::superblock::Flushes;
+use crate::layout::superblock::{ALL_DATABASES, Flushes};
 use crate::memory::Memory;
-use crate::{DATABASES, Error};
 
 /// What cleaning found so far.
 #[derive(Default)]
 struct Cleaned {
-    counts: [Counts; DATABASES],
+    counts: [Counts; ALL_DATABASES],
     freed: Extents,
     removed: bool,
     /// The first expiry among what stays, 0 for none.
