@@ -12,6 +12,9 @@ use crate::store::value::Reach;
 const SCAN_COUNT: i64 = 1 << 20;
 /// Keys that KEYS looks at in one step.
 const KEYS_STEP: usize = 4096;
+/// The error for a database's number that is none in any server.
+const OUT_OF_32_BITS: &str =
+    "ERR value is out of range, value must between -2147483648 and 2147483647";
 /// Longest value that is shown as "embstr", as in Redis.
 const EMBSTR: usize = 44;
 
@@ -56,8 +59,9 @@ pub(super) fn copy<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         if call.args.is(i, "replace") {
             replace = true;
         } else if call.args.is(i, "db") && i + 1 < call.args.len() {
-            let db = u8::try_from(call.integer(i + 1)?).ok();
-            target = db
+            let number = i32::try_from(call.integer(i + 1)?).map_err(|_| OUT_OF_32_BITS)?;
+            target = u8::try_from(number)
+                .ok()
                 .filter(|db| call.shared.store.db(*db).is_some())
                 .ok_or("ERR DB index is out of range")?;
             i += 1;

@@ -5,6 +5,7 @@ mod configuration;
 mod connection;
 pub(crate) mod dispatch;
 mod expiry;
+mod help;
 pub(crate) mod index;
 mod info;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod transactions;
 
 use std::borrow::Cow;
 
+use self::help::help;
 use crate::error::Error;
 use crate::memory::Memory;
 use crate::number::parse_i64;
@@ -266,17 +268,4 @@ pub(crate) type Subcommand<M> = (&'static str, std::ops::RangeInclusive<usize>, 
 fn subcommand<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let run = call.command.subcommand(call.args)?;
     run(call)
-}
-
-/// HELP of every command that has subcommands: their names, a line each.
-fn help<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let command = call.command;
-    call.reply.array(1 + command.subcommands.len());
-    let name = command.name.to_uppercase();
-    let first = format!("{name} <subcommand> [<arg> ...]. Subcommands are:");
-    call.reply.simple(&first);
-    for (name, ..) in command.subcommands {
-        call.reply.simple(&name.to_uppercase());
-    }
-    Ok(())
 }
