@@ -7,14 +7,15 @@ use crate::resp::args::Args;
 use crate::resp::reply::Reply;
 
 /// How flags are called in Redis.
-const FLAG_NAMES: [(Flags, &str); 7] = [
+const FLAG_NAMES: [(Flags, &str); 8] = [
     (Flags::WRITE, "write"),
     (Flags::READ, "readonly"),
     (Flags::FAST, "fast"),
     (Flags::OPEN, "no_auth"),
     (Flags::NOT_QUEUED, "no_multi"),
     (Flags::ADMIN, "admin"),
-    (Flags::FLUSH, "noscript"),
+    (Flags::NOSCRIPT, "noscript"),
+    (Flags::MOVABLE, "movablekeys"),
 ];
 
 /// And the categories that go with them.
@@ -84,10 +85,13 @@ fn describe<M: Memory>(command: &Command<M>, reply: &mut Reply<'_>) {
     reply.array(10);
     reply.bulk(command.name.as_bytes());
     reply.int(i64::from(command.arity));
-    names(&FLAG_NAMES, command.flags, reply);
-    reply.int(command.keys.first as i64);
-    reply.int(i64::from(command.keys.last));
-    reply.int(command.keys.step as i64);
+    let movable = command.keys.is_movable();
+    let flags = command.flags.with(Flags::MOVABLE, movable);
+    names(&FLAG_NAMES, flags, reply);
+    let (first, last, step) = command.keys.fixed();
+    reply.int(first as i64);
+    reply.int(i64::from(last));
+    reply.int(step as i64);
     names(&CATEGORIES, command.flags, reply);
     reply.array(0); // tips
     reply.array(0); // key specifications: the three numbers say it all
@@ -151,21 +155,16 @@ fn list<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 }
 
 fn getkeys<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let words = call.args.len() - 2;
+    let args: Args<'_> = call.args.without(2);
     let index = &call.shared.commands;
     let position = index
         .find(call.word(2))
         .ok_or("ERR Invalid command specified")?;
     let command = index.at(position);
-    if !command.takes(words) {
+    if !command.takes(args.len()) {
         return Err("ERR Invalid number of arguments specified for command".into());
     }
-    let args: Args<'_> = call.args;
-    let keys: Vec<_> = command
-        .keys
-        .positions(words)
-        .map(|i| args.at(i + 2))
-        .collect();
+    let keys: Vec<_> = command.keys.positions(args).map(|i| args.at(i)).collect();
     if keys.is_empty() {
         return Err("ERR The command has no key arguments".into());
     }

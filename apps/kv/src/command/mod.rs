@@ -11,6 +11,7 @@ mod info;
 #[cfg(test)]
 mod interleaved;
 mod introspect;
+mod key_words;
 mod keys;
 mod numbers;
 mod set;
@@ -60,6 +61,16 @@ impl Flags {
     /// About the connection.
     pub const CONNECTION: Self = Self(512);
 
+    /// Has no place in a script.
+    pub const NOSCRIPT: Self = Self(1024);
+    /// Its keys depend on its words: follows from the table, and is only told.
+    pub const MOVABLE: Self = Self(2048);
+
+    /// With another one, if `on`.
+    pub const fn with(self, other: Self, on: bool) -> Self {
+        if on { self.and(other) } else { self }
+    }
+
     /// Both.
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -67,33 +78,6 @@ impl Flags {
 
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
-    }
-}
-
-/// Which words of a command are keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeyWords {
-    /// The first, 0 when there are none.
-    pub first: usize,
-    /// The last, negative from the end.
-    pub last: i32,
-    pub step: usize,
-}
-
-impl KeyWords {
-    /// The positions of the keys in a command of `words` words.
-    pub fn positions(&self, words: usize) -> impl Iterator<Item = usize> + use<> {
-        let last = if self.last < 0 {
-            words as i64 + i64::from(self.last)
-        } else {
-            i64::from(self.last)
-        };
-        let end = if self.first == 0 {
-            0
-        } else {
-            (last + 1).clamp(0, words as i64) as usize
-        };
-        (self.first..end.max(self.first)).step_by(self.step.max(1))
     }
 }
 
@@ -107,7 +91,7 @@ pub(crate) struct Command<M: Memory> {
     /// Words, the name included; at least so many when negative.
     pub arity: i32,
     pub flags: Flags,
-    pub keys: KeyWords,
+    pub keys: key_words::KeyWords,
     pub group: &'static str,
     /// The version of Redis that brought it.
     pub since: &'static str,
@@ -236,7 +220,7 @@ impl<'a, M: Memory> Call<'a, '_, M> {
     pub fn keys(&self) -> Vec<&'a [u8]> {
         self.command
             .keys
-            .positions(self.args.len())
+            .positions(self.args)
             .map(|i| self.args.at(i))
             .collect()
     }

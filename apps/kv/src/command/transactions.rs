@@ -116,7 +116,7 @@ fn open<'a, M: Memory>(
         let (command, args) = (shared.commands.at(queued.command), queued.args.args());
         plan.whole |= command.flags.has(Flags::WHOLE);
         plan.flush |= command.flags.has(Flags::FLUSH);
-        keys.extend(command.keys.positions(args.len()).map(|i| args.at(i)));
+        keys.extend(command.keys.positions(args).map(|i| args.at(i)));
     }
     keys.extend(watched.iter().map(|w| w.key.as_slice()));
     // The command with a key that is too long fails by itself, and touches nothing.

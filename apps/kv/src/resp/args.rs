@@ -43,6 +43,14 @@ impl<'a> Args<'a> {
         })
     }
 
+    /// Without the first `n` words.
+    pub fn without(&self, n: usize) -> Self {
+        Self {
+            bytes: self.bytes,
+            spans: self.spans.get(n..).unwrap_or_default(),
+        }
+    }
+
     /// Whether the word at `i` is `word` (given in lower case), in any case.
     pub fn is(&self, i: usize, word: &str) -> bool {
         self.at(i).eq_ignore_ascii_case(word.as_bytes())

@@ -2,7 +2,8 @@
 
 use std::marker::PhantomData;
 
-use super::{Command, Flags, KeyWords, subcommand};
+use super::key_words::KeyWords;
+use super::{Command, Flags, subcommand};
 use super::{
     clients, configuration, connection, expiry, info, introspect, keys, numbers, set, strings,
     transactions,
@@ -23,32 +24,28 @@ const ADMIN: Flags = Flags::ADMIN;
 const PLAIN: Flags = Flags::NONE;
 const FAST: Flags = Flags::FAST;
 
-const NO_KEY: KeyWords = KeyWords {
-    first: 0,
-    last: 0,
-    step: 0,
-};
-const KEY: KeyWords = KeyWords {
+const NO_KEY: KeyWords = KeyWords::NONE;
+const KEY: KeyWords = KeyWords::Fixed {
     first: 1,
     last: 1,
     step: 1,
 };
-const TWO_KEYS: KeyWords = KeyWords {
+const TWO_KEYS: KeyWords = KeyWords::Fixed {
     first: 1,
     last: 2,
     step: 1,
 };
-const KEYS: KeyWords = KeyWords {
+const KEYS: KeyWords = KeyWords::Fixed {
     first: 1,
     last: -1,
     step: 1,
 };
-const PAIRS: KeyWords = KeyWords {
+const PAIRS: KeyWords = KeyWords::Fixed {
     first: 1,
     last: -1,
     step: 2,
 };
-const KEY_SECOND: KeyWords = KeyWords {
+const KEY_SECOND: KeyWords = KeyWords::Fixed {
     first: 2,
     last: 2,
     step: 1,
