@@ -17,12 +17,14 @@ const WRITE: Flags = Flags::WRITE;
 const WRITE_FAST: Flags = Flags::WRITE.and(Flags::FAST);
 const FLUSH: Flags = Flags::WRITE.and(Flags::FLUSH);
 const LINK: Flags = Flags::FAST.and(Flags::CONNECTION);
-const DOOR: Flags = LINK.and(Flags::OPEN);
-const EXIT: Flags = LINK.and(Flags::OPEN).and(Flags::CONTROL);
-const CONTROL: Flags = Flags::FAST.and(Flags::CONTROL);
-const ADMIN: Flags = Flags::ADMIN;
+const PRIVATE: Flags = LINK.and(Flags::NOSCRIPT);
+const DOOR: Flags = PRIVATE.and(Flags::OPEN);
+const EXIT: Flags = PRIVATE.and(Flags::OPEN).and(Flags::CONTROL);
+const CONTROL: Flags = Flags::FAST.and(Flags::CONTROL).and(Flags::NOSCRIPT);
+const ADMIN: Flags = Flags::ADMIN.and(Flags::NOSCRIPT);
 const PLAIN: Flags = Flags::NONE;
 const FAST: Flags = Flags::FAST;
+const FENCED: Flags = Flags::FAST.and(Flags::NOSCRIPT);
 
 const NO_KEY: KeyWords = KeyWords::NONE;
 const KEY: KeyWords = KeyWords::Fixed {
@@ -144,7 +146,7 @@ impl<M: Memory> Table<M> {
         "exec"     1 CONTROL NO_KEY "1.2.0" transactions::exec,     "Runs the commands of a transaction as one.";
         "discard"  1 CONTROL NO_KEY "2.0.0" transactions::discard,  "Drops a transaction.";
         "watch"   -2 CONTROL KEYS   "2.2.0" transactions::watch,    "Lets EXEC do nothing if one of the keys changes before.";
-        "unwatch"  1 FAST    NO_KEY "2.2.0" transactions::unwatch,  "Forgets the watched keys.";
+        "unwatch"  1 FENCED  NO_KEY "2.2.0" transactions::unwatch,  "Forgets the watched keys.";
     };
 
     const CONNECTION: &'static [Command<M>] = commands! { "connection":
@@ -155,7 +157,7 @@ impl<M: Memory> Table<M> {
         "select"  2 LINK NO_KEY "1.0.0" connection::select, "Chooses the database.";
         "quit"   -1 EXIT NO_KEY "1.0.0" connection::quit,   "Ends the connection.";
         "reset"   1 EXIT NO_KEY "6.2.0" connection::reset,  "Makes the connection as good as new.";
-        "client" -2 LINK NO_KEY "2.4.0" subcommand [clients::subcommands], "About this connection and the others.";
+        "client" -2 PRIVATE NO_KEY "2.4.0" subcommand [clients::subcommands], "About this connection and the others.";
     };
 
     const SERVER: &'static [Command<M>] = commands! { "server":
