@@ -1,0 +1,42 @@
+# Runs the program of Redis's test suite with every connection to the server under test going to a
+# random node of a rack: RACK_PORTS has the nodes' ports, RACK_SEED makes the choices repeatable.
+
+set prelude [file normalize [info script]]
+set rack_ports $::env(RACK_PORTS)
+expr {srand($::env(RACK_SEED))}
+
+rename socket plain_socket
+proc socket {args} {
+    set port [lindex $args end]
+    if {[info exists ::external] && $::external && $port eq $::port && "-server" ni $args} {
+        set node [expr {int(rand() * [llength $::rack_ports])}]
+        set args [lreplace $args end end [lindex $::rack_ports $node]]
+    } elseif {"-server" ni $args} {
+        # The suite's worker calls its parent once, when all its procedures are defined.
+        forgive_settings
+    }
+    uplevel 1 [list plain_socket {*}$args]
+}
+
+# The suite starts itself as a worker: that one has to go through this file too.
+rename exec plain_exec
+proc exec {args} {
+    set helper [lsearch -glob $args */test_helper.tcl]
+    if {$helper >= 0} { lset args $helper $::prelude }
+    uplevel 1 [list plain_exec {*}$args]
+}
+
+# Before each group of tests the suite sets what the group wants set, and a refusal there would end
+# the file. Here the group runs with the settings there are, and its tests show what that means.
+proc forgive_settings {} {
+    if {[info procs strict_r] ne "" || [info procs r] eq ""} return
+    rename r strict_r
+    proc r {args} {
+        set failed [catch {uplevel 1 [list strict_r {*}$args]} result options]
+        if {$failed && [lindex [info level -1] 0] eq "run_external_server_test"} { return "" }
+        return -options $options $result
+    }
+}
+
+set script tests/test_helper.tcl
+source ./$script
