@@ -20,6 +20,8 @@ pub enum Error {
     },
     /// A value of more bytes than [`crate::MAX_VALUE`].
     ValueTooLong,
+    /// The key holds a value of another type than the operation is for.
+    WrongType,
     /// The value does not read as a 64-bit integer.
     NotAnInteger,
     /// The value does not read as a number.
@@ -82,6 +84,7 @@ impl Error {
             error if error.is_node_lost() => "NODELOST",
             // What clients of Redis know as "not this server, and not now".
             Self::Memory(MemoryError::Fenced | MemoryError::NoLease) => "MASTERDOWN",
+            Self::WrongType => "WRONGTYPE",
             _ => "ERR",
         }
     }
@@ -104,6 +107,9 @@ impl fmt::Display for Error {
                 write!(f, "key of {len} bytes is too long, the limit is {limit}")
             }
             Self::ValueTooLong => f.write_str("string exceeds maximum allowed size (64 MiB)"),
+            Self::WrongType => {
+                f.write_str("Operation against a key holding the wrong kind of value")
+            }
             Self::NotAnInteger => f.write_str("value is not an integer or out of range"),
             Self::NotAFloat => f.write_str("value is not a valid float"),
             Self::Overflow => f.write_str("increment or decrement would overflow"),

@@ -48,7 +48,7 @@ pub use clock::Clock;
 pub use error::{Error, Result};
 pub use server::{BindError, InfoSection, Server, ServerConfig};
 pub use store::{
-    Condition, Db, ExpireIf, Expiry, Keys, Losses, Mark, Meta, Options, Plan, SetOptions,
+    Condition, Db, ExpireIf, Expiry, Keys, Kind, Losses, Mark, Meta, Options, Plan, SetOptions,
     SetOutcome, Store, Sweep, Swept, Transaction, Values,
 };
 

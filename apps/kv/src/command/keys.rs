@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::glob;
 use crate::memory::Memory;
 use crate::number::parse_i64;
-use crate::store::Keys;
 use crate::store::value::Reach;
+use crate::store::{Keys, Kind};
 
 /// Keys that one step of SCAN may be asked for.
 const SCAN_COUNT: i64 = 1 << 20;
@@ -35,8 +35,9 @@ pub(super) fn exists<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 }
 
 pub(super) fn type_of<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let there = call.db.meta(call.word(1))?.is_some();
-    call.reply.simple(if there { "string" } else { "none" });
+    let there = call.db.meta(call.word(1))?;
+    call.reply
+        .simple(there.map_or("none", |meta| meta.kind.name()));
     Ok(())
 }
 
@@ -144,15 +145,15 @@ pub(super) fn keys<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 struct Scan<'a> {
     pattern: Option<&'a [u8]>,
     count: usize,
-    /// TYPE names a type that keys here have.
-    strings: bool,
+    /// Only keys of this type; `Some(None)`: of one that no key has.
+    kind: Option<Option<Kind>>,
 }
 
 fn scan_options<'a, M: Memory>(call: &Call<'a, '_, M>) -> Result<Scan<'a>, Failure> {
     let mut scan = Scan {
         pattern: None,
         count: 10,
-        strings: true,
+        kind: None,
     };
     for i in (2..call.args.len()).step_by(2) {
         let value = call.args.get(i + 1).ok_or(SYNTAX)?;
@@ -165,7 +166,7 @@ fn scan_options<'a, M: Memory>(call: &Call<'a, '_, M>) -> Result<Scan<'a>, Failu
             }
             scan.count = count.min(SCAN_COUNT) as usize;
         } else if call.args.is(i, "type") {
-            scan.strings = value.eq_ignore_ascii_case(b"string");
+            scan.kind = Some(Kind::named(value));
         } else {
             return Err(SYNTAX.into());
         }
@@ -179,15 +180,16 @@ pub(super) fn scan<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let options = scan_options(call)?;
     let mut keys = Keys::default();
     let next = call.db.scan(cursor, options.count, &mut keys)?;
-    let wanted = |key: &&[u8]| {
-        options.strings && options.pattern.is_none_or(|p| glob::matches(p, key, false))
+    let wanted = |(key, kind): &(&[u8], Kind)| {
+        options.kind.is_none_or(|wanted| wanted == Some(*kind))
+            && options.pattern.is_none_or(|p| glob::matches(p, key, false))
     };
     call.reply.array(2);
     call.reply.bulk(next.to_string().as_bytes());
-    call.reply.array(keys.iter().filter(wanted).count());
-    keys.iter()
+    call.reply.array(keys.with_kinds().filter(wanted).count());
+    keys.with_kinds()
         .filter(wanted)
-        .for_each(|key| call.reply.bulk(key));
+        .for_each(|(key, _)| call.reply.bulk(key));
     Ok(())
 }
 

@@ -4,8 +4,8 @@ use super::set::{UNITS, deadline};
 use super::{Call, MAX_REPLY, Outcome, SYNTAX};
 use crate::error::Error;
 use crate::memory::Memory;
-use crate::store::Values;
 use crate::store::value::Reach;
+use crate::store::{Kind, Values};
 
 pub(super) fn get<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     range(call, Reach::All, true)
@@ -90,6 +90,9 @@ pub(super) fn mget<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 
 pub(super) fn strlen<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let meta = call.db.meta(call.word(1))?;
+    if meta.is_some_and(|meta| meta.kind != Kind::String) {
+        return Err(Error::WrongType.into());
+    }
     call.found(meta.is_some());
     call.reply.count(meta.map_or(0, |meta| meta.len));
     Ok(())

@@ -17,13 +17,17 @@
 //!          16 expiry: u64                   ms since 1970, 0 for never
 //!          24 stamp: u64                    the bucket's version at the record's last change
 //!          32 key, padded to 8, then the value; with flag EXTENT instead its address: u64 and
-//!             capacity: u64
+//!             capacity: u64; of a collection its trees
+//!
+//! flags     bit 0 EXTENT, bits 1 to 3 the kind of the value
 //! ```
 //!
 //! Everything here reads pages that may be garbage: lengths are checked against the page,
 //! walks end.
 
 use rackmem::window::Window;
+
+use super::kind::Kind;
 
 pub(super) const VERSION: usize = 8;
 pub(super) const EPOCH: usize = 16;
@@ -44,6 +48,8 @@ pub(crate) const EXTENT_REF: usize = 16;
 pub(super) const EXTENT: u64 = 1;
 /// The flags' place in a record's first word.
 const FLAGS_SHIFT: u32 = 56;
+/// The kind's place in it.
+const KIND_SHIFT: u32 = FLAGS_SHIFT + 1;
 const ID_MASK: u64 = (1 << FLAGS_SHIFT) - 1;
 
 /// Sizes that follow from the block's.
@@ -112,6 +118,7 @@ pub(crate) struct Record {
     pub expiry: u64,
     pub stamp: u64,
     pub extent: Option<Extent>,
+    pub kind: Kind,
 }
 
 impl Record {
@@ -232,6 +239,18 @@ impl<'a> Page<'a> {
         None
     }
 
+    /// The value of a record that lies in the page.
+    pub fn inline_value(&self, record: &Record) -> Vec<u8> {
+        let len = if record.extent.is_some() {
+            0
+        } else {
+            record.val_len
+        };
+        let mut bytes = vec![0; len];
+        self.view.read(record.value_at(), &mut bytes);
+        bytes
+    }
+
     /// The record that starts at `at`, if one does.
     pub fn record_from(&self, at: usize) -> Option<Record> {
         let end = self.used();
@@ -259,6 +278,7 @@ impl<'a> Page<'a> {
             expiry,
             stamp,
             extent: None,
+            kind: Kind::from_bits(word >> KIND_SHIFT & 7)?,
         };
         let body = at + size - record.value_at().min(at + size);
         if word >> FLAGS_SHIFT & EXTENT != 0 {

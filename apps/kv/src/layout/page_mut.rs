@@ -2,20 +2,29 @@
 
 use rackmem::window::WindowMut;
 
+use super::kind::Kind;
 use super::page::*;
 
 /// Bytes or a place to be stored as a record's value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Payload<'a> {
     Inline(&'a [u8]),
-    Extent { extent: Extent, len: usize },
+    Extent {
+        extent: Extent,
+        len: usize,
+    },
+    /// A collection's trees.
+    Head {
+        kind: Kind,
+        bytes: &'a [u8],
+    },
 }
 
 impl Payload<'_> {
     /// Bytes it takes in the record.
     pub fn stored_len(&self) -> usize {
         match self {
-            Self::Inline(bytes) => bytes.len(),
+            Self::Inline(bytes) | Self::Head { bytes, .. } => bytes.len(),
             Self::Extent { .. } => EXTENT_REF,
         }
     }
@@ -139,6 +148,10 @@ impl<'a, 'v> PageMut<'a, 'v> {
             Payload::Inline(bytes) => {
                 self.view.write(value_at, bytes);
                 (0, bytes.len())
+            }
+            Payload::Head { kind, bytes } => {
+                self.view.write(value_at, bytes);
+                ((*kind as u64) << 1, bytes.len())
             }
             Payload::Extent { extent, len } => {
                 self.view.set_u64(value_at, extent.addr);

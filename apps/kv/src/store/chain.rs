@@ -4,11 +4,12 @@
 //! No other thread reads or changes any of them while a writer holds the bucket's lock.
 
 use super::bucket::{At, Bucket};
-use super::edit::{Current, Edit, Effects, Operation, apply, retire, seal};
+use super::edit::{Current, Edit, Effects, Operation, apply, retire, seal, suits};
 use super::lookup::MAX_CHAIN;
 use super::value::{Meta, Value};
 use crate::Error;
 use crate::error::Result;
+use crate::layout::kind::Kind;
 use crate::layout::page::{KeyId, Record, record_size};
 use crate::memory::{Memory, MemoryError};
 
@@ -106,6 +107,9 @@ impl<M: Memory> Bucket<'_, M> {
                 value,
             }
         });
+        if !suits(op, current.as_ref()) {
+            return Err(Error::WrongType);
+        }
         let edit = op.decide(current.as_ref());
         self.apply_chain(id, &chain, edit, op)
     }
@@ -218,7 +222,8 @@ impl<M: Memory> Bucket<'_, M> {
         let mut effects = put.ok_or(Error::Corrupt("a page has less room than it said"))?;
         if let Some((page, record)) = old {
             self.change(chain.pages[page].at, |page| page.remove(record))?;
-            retire(&mut effects, record, &op.payload());
+            let nodes = goes_with(op, record).then(|| chain.inline.clone());
+            retire(&mut effects, record, &op.payload(), nodes);
         }
         Ok(effects)
     }
@@ -234,4 +239,9 @@ impl<M: Memory> Bucket<'_, M> {
         self.change(last, |page| page.set_next(addr))?;
         Ok(At::Memory(addr))
     }
+}
+
+/// Whether the nodes of a record's collection are to be freed.
+fn goes_with<O: Operation>(_: &O, record: &Record) -> bool {
+    record.kind != Kind::String && !O::KEEPS_NODES
 }

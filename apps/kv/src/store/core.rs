@@ -122,6 +122,9 @@ impl<M: Memory> Core<M> {
         for extent in extents.iter() {
             self.memory.free(extent.addr, extent.capacity)?;
         }
+        for (kind, head) in extents.collections() {
+            self.free_nodes(*kind, head)?;
+        }
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use super::ops::{Expire, ExpireIf, Fetch, Increment, IncrementFloat, Remove, Set
 use super::splice::Patch;
 use super::value::{Meta, Reach, Value};
 use crate::error::{Error, Result};
+use crate::layout::kind::Kind;
 use crate::layout::page::KeyId;
 use crate::layout::page_mut::Payload;
 use crate::memory::Memory;
@@ -96,18 +97,24 @@ impl<'a, M: Memory> Db<'a, M> {
         self.core.id(self.number, key)
     }
 
-    /// Gives the part of the value that `reach` asks for to `sink`.
+    /// Gives the part of the value that `reach` asks for to `sink`: the meta data of any value, more
+    /// of strings only.
     #[inline]
     pub(crate) fn read<R>(
         &self,
         key: &[u8],
         reach: Reach,
-        sink: impl FnMut(&Meta, Value<'_>) -> R,
+        mut sink: impl FnMut(&Meta, Value<'_>) -> R,
     ) -> Result<Option<R>> {
-        Ok(self
-            .core
-            .lookup(self.scope, &self.id(key)?, reach, sink)?
-            .found)
+        let any = matches!(reach, Reach::Nothing);
+        let sink = |meta: &Meta, value: Value<'_>| {
+            (any || meta.kind == Kind::String).then(|| sink(meta, value))
+        };
+        let seen = self.core.lookup(self.scope, &self.id(key)?, reach, sink)?;
+        match seen.found {
+            Some(None) => Err(Error::WrongType),
+            found => Ok(found.flatten()),
+        }
     }
 
     /// Copies the value of `key` into `value`; `false`, and `value` empty, when there is none.

@@ -8,8 +8,9 @@ use super::bucket::Bucket;
 use super::core::Core;
 use super::lock::Scope;
 use super::value::{Extents, Meta, Value};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::counters::Counts;
+use crate::layout::kind::Kind;
 use crate::layout::page::{KeyId, Record};
 use crate::layout::page_mut::{PageMut, Payload};
 use crate::layout::superblock::Era;
@@ -40,6 +41,10 @@ pub(crate) enum Edit {
 pub(crate) trait Operation {
     /// Whether `decide` must see the bytes of a value that lies in an extent.
     const WANTS_VALUE: bool = false;
+    /// Whether it works on values that are not strings.
+    const ANY_KIND: bool = false;
+    /// Whether the nodes of the collection that was there stay in use, or are freed by the caller.
+    const KEEPS_NODES: bool = false;
 
     /// What to do. May be asked several times, with what is there at the time;
     /// the last answer counts.
@@ -66,6 +71,7 @@ enum Step {
     Done(Effects),
     /// The page holds what a flush has removed, or the operation needs more than this page.
     Chain,
+    WrongType,
 }
 
 impl<M: Memory> Core<M> {
@@ -96,7 +102,7 @@ impl<M: Memory> Core<M> {
 
 impl<M: Memory> Bucket<'_, M> {
     #[inline]
-    fn edit(&mut self, id: &KeyId<'_>, op: &mut impl Operation) -> Result<Effects> {
+    pub fn edit(&mut self, id: &KeyId<'_>, op: &mut impl Operation) -> Result<Effects> {
         let (core, era) = (self.core, self.era(id.db)?);
         match self.change_head(|page| core.step(page, era, id, op))? {
             Step::Done(effects) => {
@@ -104,6 +110,7 @@ impl<M: Memory> Bucket<'_, M> {
                 Ok(effects)
             }
             Step::Chain => self.edit_chain(id, op),
+            Step::WrongType => Err(Error::WrongType),
         }
     }
 }
@@ -133,6 +140,9 @@ impl<M: Memory> Core<M> {
         if remote && wants_value(op) {
             return Step::Chain;
         }
+        if !suits(op, current.as_ref()) {
+            return Step::WrongType;
+        }
         let edit = op.decide(current.as_ref());
         match apply(page, id, record.as_ref(), edit, op, stamp) {
             Some(effects) => {
@@ -160,6 +170,18 @@ fn is_unclean(page: &mut PageMut<'_, '_>, era: Era) -> bool {
 
 fn wants_value<O: Operation>(_: &O) -> bool {
     O::WANTS_VALUE
+}
+
+/// Whether an operation works on what is there.
+#[inline]
+pub(crate) fn suits<O: Operation>(_: &O, current: Option<&Current<'_>>) -> bool {
+    O::ANY_KIND || current.is_none_or(|current| current.meta.kind == Kind::String)
+}
+
+/// What a change of a record leaves to free of its collection.
+fn nodes_of<O: Operation>(_: &O, page: &PageMut<'_, '_>, record: &Record) -> Option<Vec<u8>> {
+    let goes = record.kind != Kind::String && !O::KEEPS_NODES;
+    goes.then(|| page.page().inline_value(record))
 }
 
 fn current<'a>(page: &crate::layout::page::Page<'a>, record: &Record) -> Current<'a> {
@@ -203,19 +225,21 @@ pub(crate) fn apply(
     match (edit, old) {
         (Edit::Put { expiry }, _) => {
             let payload = op.payload();
+            let nodes = old.and_then(|old| nodes_of(op, page, old));
             if !page.put(id, old, &payload, expiry, stamp) {
                 return None;
             }
             page.note_expiry(expiry);
             if let Some(old) = old {
-                retire(&mut effects, old, &payload);
+                retire(&mut effects, old, &payload, nodes);
             }
             effects.counts = effects.counts.plus(Counts::record(true, expiry != 0));
             effects.changed = true;
         }
         (Edit::Remove, Some(old)) => {
+            let nodes = nodes_of(op, page, old);
             page.remove(old);
-            retire(&mut effects, old, &Payload::Inline(&[]));
+            retire(&mut effects, old, &Payload::Inline(&[]), nodes);
             effects.changed = true;
             effects.removed = true;
         }
@@ -235,8 +259,17 @@ pub(crate) fn apply(
     Some(effects)
 }
 
-/// Takes a record off the books. Its extent is freed, unless the new value lies in it.
-pub(crate) fn retire(effects: &mut Effects, old: &Record, new: &Payload<'_>) {
+/// Takes a record off the books. Its extent is freed, unless the new value lies in it, and so are
+/// the nodes of its collection.
+pub(crate) fn retire(
+    effects: &mut Effects,
+    old: &Record,
+    new: &Payload<'_>,
+    nodes: Option<Vec<u8>>,
+) {
+    if let Some(head) = nodes {
+        effects.freed.push_collection(old.kind, head);
+    }
     effects.counts = effects.counts.plus(Counts::record(false, old.expiry != 0));
     if let Some(extent) = old.extent
         && !matches!(new, Payload::Extent { extent: same, .. } if *same == extent)

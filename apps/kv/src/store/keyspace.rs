@@ -10,6 +10,7 @@ use super::db::Db;
 use super::lock::Scope;
 use super::lookup::MAX_CHAIN;
 use crate::error::Result;
+use crate::layout::kind::Kind;
 use crate::layout::page::Page;
 use crate::memory::{Memory, Pages};
 use crate::{DATABASES, Error};
@@ -27,6 +28,7 @@ const IDLE: usize = 512;
 pub struct Keys {
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    kinds: Vec<Kind>,
 }
 
 impl Keys {
@@ -36,6 +38,11 @@ impl Keys {
         starts
             .zip(&self.ends)
             .map(|(start, end)| &self.bytes[start..*end])
+    }
+
+    /// The keys, and what each holds.
+    pub fn with_kinds(&self) -> impl Iterator<Item = (&[u8], Kind)> {
+        self.iter().zip(self.kinds.iter().copied())
     }
 
     /// How many there are.
@@ -55,6 +62,7 @@ impl Keys {
 
     fn truncate(&mut self, len: usize) {
         self.ends.truncate(len);
+        self.kinds.truncate(len);
         self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
     }
 
@@ -68,6 +76,7 @@ impl Keys {
             self.bytes.resize(start + record.key_len(), 0);
             page.view.read(record.key_at(), &mut self.bytes[start..]);
             self.ends.push(self.bytes.len());
+            self.kinds.push(record.kind);
         }
     }
 }

@@ -27,6 +27,7 @@ use super::lookup::MAX_CHAIN;
 use super::open::waiting_for_members;
 use crate::error::{Error, Result};
 use crate::layout::counters::Counts;
+use crate::layout::kind::Kind;
 use crate::layout::superblock::{Losses, SETTINGS_BYTES};
 use crate::memory::{Fate, Memory, MemoryError};
 
@@ -41,6 +42,8 @@ struct Seen {
     key: Vec<u8>,
     stamp: u64,
     extent: Option<(u64, usize)>,
+    /// Of a collection.
+    head: Option<(Kind, Vec<u8>)>,
 }
 
 impl<M: Memory> Core<M> {
@@ -225,9 +228,7 @@ impl<M: Memory> Bucket<'_, M> {
                 Err(error) => return Err(error),
             };
             for record in records {
-                if let Some((extent, len)) = record.extent
-                    && !self.core.readable(extent, len)?
-                {
+                if !self.core.has_all_of(&record)? {
                     self.drop_record(at, record.db, &record.key)?;
                     dropped += 1;
                     continue;
@@ -270,6 +271,8 @@ impl<M: Memory> Bucket<'_, M> {
                     key,
                     stamp: record.stamp,
                     extent: record.extent.map(|extent| (extent.addr, record.val_len)),
+                    head: (record.kind != Kind::String)
+                        .then(|| (record.kind, page.inline_value(&record))),
                 }
             });
             (records.collect(), page.next())
@@ -287,8 +290,17 @@ impl<M: Memory> Bucket<'_, M> {
 }
 
 impl<M: Memory> Core<M> {
+    /// Whether all that a record points to is still there, or may come back.
+    fn has_all_of(&self, record: &Seen) -> Result<bool> {
+        match (&record.extent, &record.head) {
+            (Some((extent, len)), _) => self.readable(*extent, *len),
+            (None, Some((kind, head))) => self.is_whole(*kind, head),
+            (None, None) => Ok(true),
+        }
+    }
+
     /// Whether all of a value is still there, or may come back.
-    fn readable(&self, addr: u64, len: usize) -> Result<bool> {
+    pub fn readable(&self, addr: u64, len: usize) -> Result<bool> {
         let mut bytes = vec![0; len.min(PIECE)];
         let mut done = 0;
         while done < len {

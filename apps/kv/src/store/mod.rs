@@ -10,6 +10,7 @@
 mod bucket;
 mod buckets;
 mod chain;
+pub(crate) mod collection;
 mod core;
 mod db;
 mod edit;
@@ -35,6 +36,7 @@ use self::lock::Scope;
 use crate::error::Result;
 use crate::memory::Memory;
 
+pub use crate::layout::kind::Kind;
 pub use crate::layout::superblock::Losses;
 
 pub use self::db::{Condition, Db, Expiry, Mark, SetOptions, SetOutcome};

@@ -10,6 +10,7 @@ use super::lock::Scope;
 use super::ops::{Peek, Peeked, Remove, Set};
 use super::value::Reach;
 use crate::error::{Error, Result};
+use crate::layout::kind::Kind;
 use crate::layout::page::{EXTENT_REF, Extent, record_size};
 use crate::layout::page_mut::Payload;
 use crate::memory::{Access, Memory};
@@ -110,7 +111,11 @@ impl<'a, M: Memory> Db<'a, M> {
             let found = self.read(key, reach, |_, value| {
                 values.bytes.truncate(start);
                 value.append_to(&mut values.bytes);
-            })?;
+            });
+            let found = match found {
+                Err(Error::WrongType) => None,
+                found => found?,
+            };
             values.push(start, found, limit)?;
         }
         Ok(())
@@ -242,6 +247,15 @@ impl<'a, M: Memory> Db<'a, M> {
             if !replace && there.peek(to)?.is_some() {
                 return Ok(Some(false));
             }
+            if source.kind != Kind::String {
+                let place = |head: &[u8]| {
+                    there.place(to, source.inline_payload(head), source.expiry, replace)
+                };
+                let copied = db
+                    .core
+                    .duplicate(source.kind, &source.inline, place, |placed| *placed);
+                return copied.map(Some);
+            }
             let Some(extent) = source.extent else {
                 return there
                     .place(to, source.payload(), source.expiry, replace)
@@ -261,6 +275,7 @@ impl<'a, M: Memory> Db<'a, M> {
         })
     }
 
+    /// Sets a key to a payload, if it may replace what is there; says whether it did.
     fn place(&self, key: &[u8], payload: Payload<'_>, expiry: u64, replace: bool) -> Result<bool> {
         let condition = if replace {
             Condition::Always

@@ -4,6 +4,7 @@ use super::db::{Condition, Expiry, SetOptions};
 use super::edit::{Current, Edit, Operation};
 use super::value::Value;
 use crate::Error;
+use crate::layout::kind::Kind;
 use crate::layout::page::Extent;
 use crate::layout::page_mut::Payload;
 use crate::number::{INTEGER_LEN, Number, format_i64, parse_i64};
@@ -43,6 +44,7 @@ impl<'a> Set<'a, true> {
 
 impl<const FETCH: bool> Operation for Set<'_, FETCH> {
     const WANTS_VALUE: bool = FETCH;
+    const ANY_KIND: bool = !FETCH;
 
     #[inline]
     fn decide(&mut self, current: Option<&Current<'_>>) -> Edit {
@@ -82,6 +84,8 @@ pub(crate) struct Remove {
 }
 
 impl Operation for Remove {
+    const ANY_KIND: bool = true;
+
     fn decide(&mut self, current: Option<&Current<'_>>) -> Edit {
         self.existed = current.is_some();
         Edit::Remove
@@ -237,6 +241,8 @@ pub(crate) struct Expire {
 }
 
 impl Operation for Expire {
+    const ANY_KIND: bool = true;
+
     fn decide(&mut self, current: Option<&Current<'_>>) -> Edit {
         let old = current.map(|c| c.meta.expiry);
         self.applied = match old {
@@ -260,6 +266,7 @@ pub(crate) struct Peek {
 
 /// A record's contents.
 pub(crate) struct Peeked {
+    pub kind: Kind,
     pub inline: Vec<u8>,
     pub extent: Option<Extent>,
     pub len: usize,
@@ -267,6 +274,8 @@ pub(crate) struct Peeked {
 }
 
 impl Operation for Peek {
+    const ANY_KIND: bool = true;
+
     fn decide(&mut self, current: Option<&Current<'_>>) -> Edit {
         self.found = current.map(|current| {
             let (mut inline, mut extent) = (Vec::new(), None);
@@ -275,6 +284,7 @@ impl Operation for Peek {
                 value => value.append_to(&mut inline),
             }
             Peeked {
+                kind: current.meta.kind,
                 inline,
                 extent,
                 len: current.meta.len,
@@ -292,7 +302,15 @@ impl Peeked {
                 extent,
                 len: self.len,
             },
-            None => Payload::Inline(&self.inline),
+            None => self.inline_payload(&self.inline),
+        }
+    }
+
+    /// Bytes in the place of its own.
+    pub fn inline_payload<'a>(&self, bytes: &'a [u8]) -> Payload<'a> {
+        match self.kind {
+            Kind::String => Payload::Inline(bytes),
+            kind => Payload::Head { kind, bytes },
         }
     }
 }

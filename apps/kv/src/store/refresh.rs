@@ -56,9 +56,7 @@ impl Broom<'_> {
                 *counts = counts.plus(Counts::record(false, record.expiry != 0));
             }
             cleaned.removed = true;
-            if let Some(extent) = record.extent {
-                cleaned.freed.push(extent);
-            }
+            cleaned.freed.push_record(&page.page(), &record);
             page.remove(&record);
         }
         (page.page().count(), page.page().next())

@@ -4,12 +4,15 @@ use std::ops::Range;
 
 use rackmem::window::Window;
 
-use crate::layout::page::{Extent, Record};
+use crate::layout::kind::Kind;
+use crate::layout::page::{Extent, Page, Record};
 
 /// What is known of a key besides its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meta {
-    /// Bytes in the value.
+    /// What the value is.
+    pub kind: Kind,
+    /// Bytes in the value; of a collection, in what the key's record has of it.
     pub len: usize,
     /// When the key expires, in ms since 1970; 0 for never.
     pub expiry: u64,
@@ -23,6 +26,7 @@ pub struct Meta {
 impl From<&Record> for Meta {
     fn from(record: &Record) -> Self {
         Self {
+            kind: record.kind,
             len: record.val_len,
             expiry: record.expiry,
             extent: record.extent.is_some(),
@@ -117,14 +121,34 @@ impl Reach {
     }
 }
 
-/// Memory to be freed: mostly none, often one piece, rarely many.
+/// Memory to be freed: mostly none, often one piece, rarely many; and collections whose nodes are.
 #[derive(Debug, Default)]
 pub(crate) struct Extents {
     one: Option<Extent>,
     more: Vec<Extent>,
+    collections: Vec<(Kind, Vec<u8>)>,
 }
 
 impl Extents {
+    /// What a record has outside of its page.
+    pub fn push_record(&mut self, page: &Page<'_>, record: &Record) {
+        if let Some(extent) = record.extent {
+            self.push(extent);
+        }
+        if record.kind != Kind::String {
+            self.collections
+                .push((record.kind, page.inline_value(record)));
+        }
+    }
+
+    pub fn push_collection(&mut self, kind: Kind, head: Vec<u8>) {
+        self.collections.push((kind, head));
+    }
+
+    pub fn collections(&self) -> &[(Kind, Vec<u8>)] {
+        &self.collections
+    }
+
     pub fn push(&mut self, extent: Extent) {
         if let Some(extent) = self.one.replace(extent) {
             self.more.push(extent);
