@@ -9,6 +9,7 @@ pub mod echoes;
 pub mod journal;
 mod node;
 pub mod objects;
+pub mod rdb;
 pub mod rebuild;
 pub mod replicated;
 mod replies;
@@ -94,6 +95,12 @@ pub const TARGETS: &[Target] = &[
         about: "a store's port answers any bytes with well-formed replies and goes on serving",
         seeds: resp::seeds,
         run: resp::fuzz,
+    },
+    Target {
+        name: "rdb",
+        about: "files of Redis and dumped values: read and written again the same, or refused with a typed error",
+        seeds: rdb::seeds,
+        run: rdb::fuzz,
     },
     Target {
         name: "texts",

@@ -40,6 +40,7 @@ mod hash;
 mod layout;
 pub mod memory;
 mod number;
+pub mod rdb;
 mod resp;
 mod server;
 mod store;
