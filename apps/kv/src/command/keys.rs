@@ -205,6 +205,17 @@ pub(super) const fn of_object<M: Memory>() -> &'static [Subcommand<M>] {
 }
 
 fn encoding<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let key = call.word(2);
+    let name = match call.db.meta(key)?.map(|meta| meta.kind) {
+        None => None,
+        Some(Kind::String) => string_encoding(call)?,
+        Some(kind) => call.db.view(key, kind, |value| value.encoding())?,
+    };
+    call.reply.maybe(name.map(str::as_bytes));
+    Ok(())
+}
+
+fn string_encoding<M: Memory>(call: &Call<'_, '_, M>) -> Result<Option<&'static str>, Failure> {
     let found = call.db.read(call.word(2), Reach::All, |meta, value| {
         let integer = value
             .short::<20>()
@@ -215,11 +226,7 @@ fn encoding<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
             _ => "raw",
         }
     })?;
-    match found {
-        Some(name) => call.reply.bulk(name.as_bytes()),
-        None => call.reply.nil(),
-    }
-    Ok(())
+    Ok(found)
 }
 
 fn refcount<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {

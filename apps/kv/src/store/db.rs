@@ -97,8 +97,8 @@ impl<'a, M: Memory> Db<'a, M> {
         self.core.id(self.number, key)
     }
 
-    /// Gives the part of the value that `reach` asks for to `sink`: the meta data of any value, more
-    /// of strings only.
+    /// Gives the part of the value that `reach` asks for to `sink`: the meta data of any value,
+    /// more of strings only.
     #[inline]
     pub(crate) fn read<R>(
         &self,

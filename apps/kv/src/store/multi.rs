@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::layout::kind::Kind;
 use crate::layout::page::{EXTENT_REF, Extent, record_size};
 use crate::layout::page_mut::Payload;
-use crate::memory::{Access, Memory};
+use crate::memory::{Access, Memory, MemoryError};
 
 /// Values read together. Reusable.
 #[derive(Debug, Default)]
@@ -37,8 +37,43 @@ impl Values {
 }
 
 impl<'a, M: Memory> Db<'a, M> {
+    /// [`Db::together`] to read. What has died with a node is mended, and `f` runs again.
+    pub(crate) fn together_to_read<R>(
+        &self,
+        keys: &[&[u8]],
+        mut f: impl FnMut(Db<'_, M>) -> Result<R>,
+    ) -> Result<R> {
+        let mut patience = self.core.patience();
+        loop {
+            match self.together(keys, Access::Read, &mut f) {
+                Err(error) if error.is_node_lost() && self.scope.is_alone() => {
+                    self.mend_all(keys, error)?;
+                }
+                done => return done,
+            }
+            patience.pause()?;
+        }
+    }
+
+    /// Mends what can be mended in the keys' buckets.
+    #[cold]
+    fn mend_all(&self, keys: &[&[u8]], error: Error) -> Result<()> {
+        let mut buckets: Vec<usize> = keys
+            .iter()
+            .map(|key| Ok(self.core.bucket(&self.id(key)?)))
+            .collect::<Result<_>>()?;
+        buckets.sort_unstable();
+        buckets.dedup();
+        let Error::Memory(MemoryError::Lost(addr)) = error else {
+            return self.core.recover(buckets[0], error);
+        };
+        buckets
+            .into_iter()
+            .try_for_each(|bucket| self.core.recover(bucket, MemoryError::Lost(addr).into()))
+    }
+
     /// Runs `f` with the keys' buckets held, by this transaction already or for the length of `f`.
-    fn together<R>(
+    pub(crate) fn together<R>(
         &self,
         keys: &[&[u8]],
         access: Access,

@@ -53,6 +53,8 @@ const KEY_SECOND: KeyWords = KeyWords::Fixed {
     step: 1,
 };
 
+const COUNTED: KeyWords = KeyWords::Counted { first: 0, count: 1 };
+
 /// The table for stores in memory `M`.
 pub(crate) struct Table<M>(PhantomData<M>);
 

@@ -1,9 +1,10 @@
 //! Values that consist of many: lists, sets, hashes, sorted sets, streams.
 //!
-//! Each is one tree, or two, of entries in an order (`tree.rs`). A small one lies in its record like
-//! a short string; of a larger one the record has the address of the root, and the nodes are memory of
-//! their own. The lock of the key's bucket protects all of it, so an operation on an element is one
-//! step like any other, and moves the nodes on the way to the element only.
+//! Each is one tree, or two, of entries in an order (`tree.rs`).
+//! A small one lies in its record like a short string; of a larger one the record has the address
+//! of the root, and the nodes are memory of their own. The lock of the key's bucket protects all of
+//! it, so an operation on an element is one step like any other,
+//! and moves the nodes on the way to the element only.
 //!
 //! | kind | tree | key | value |
 //! |---|---|---|---|
@@ -15,7 +16,8 @@
 //! | stream | 0 | number of the entry | fields |
 //! | | 1 | what is known of the stream and its groups | |
 //!
-//! Commands use [`Db::view`], [`Db::change`] and [`Db::replace`]. What they are given is a [`Collection`].
+//! Commands use [`Db::view`], [`Db::change`] and [`Db::replace`].
+//! What they are given is a [`Collection`].
 
 mod head;
 mod node;
@@ -158,6 +160,32 @@ impl<M: Memory> Collection<'_, M> {
     /// Takes out what is at these positions.
     pub fn cut(&mut self, tree: usize, range: Range<u64>) -> Result<()> {
         self.trees[tree].cut(self.core, range)
+    }
+
+    /// What OBJECT ENCODING says of a value of this kind and size.
+    pub fn encoding(&self) -> Result<&'static str> {
+        let small = self.is_small(0);
+        Ok(match self.kind {
+            Kind::String => "raw",
+            Kind::Stream => "stream",
+            Kind::Set if self.are_integers()? => "intset",
+            _ if small => "listpack",
+            Kind::List => "quicklist",
+            Kind::Set | Kind::Hash => "hashtable",
+            Kind::SortedSet => "skiplist",
+        })
+    }
+
+    /// Whether it is a set of some integers, as far as Redis would keep it as such.
+    fn are_integers(&self) -> Result<bool> {
+        let (mut all, few) = (true, self.count(0) <= 512);
+        if few {
+            self.walk(0, 0, |member, _| {
+                all = crate::number::parse_i64(unhashed(member)).is_some();
+                all
+            })?;
+        }
+        Ok(all && few)
     }
 
     /// Bytes of memory that its nodes take, beside the record.
