@@ -246,5 +246,5 @@ pub(super) fn hrandfield<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 }
 
 pub(super) fn hscan<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    scanning::scan(call, Kind::Hash, FIELDS, Some(<[u8]>::to_vec))
+    scanning::scan(call, Kind::Hash, FIELDS, true)
 }

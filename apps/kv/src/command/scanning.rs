@@ -54,12 +54,12 @@ pub(super) fn parse<'a, M: Memory>(call: &Call<'a, '_, M>) -> Result<(u64, Optio
     Ok((cursor, options))
 }
 
-/// Replies with a cursor and some members, each with what `value` makes of an entry's value.
+/// Replies with a cursor and some members, each with the value of its entry if asked for.
 pub(super) fn scan<M: Memory>(
     call: &mut Call<'_, '_, M>,
     kind: Kind,
     tree: usize,
-    value: Option<fn(&[u8]) -> Vec<u8>>,
+    values: bool,
 ) -> Outcome {
     let (cursor, options) = parse(call)?;
     let (key, mut found) = (call.word(1), Vec::new());
@@ -80,7 +80,7 @@ pub(super) fn scan<M: Memory>(
             (seen, last) = (seen + 1, hash);
             if options.wants(unhashed(entry)) {
                 found.push(unhashed(entry).to_vec());
-                found.extend(value.map(|value| value(bytes)));
+                found.extend(values.then(|| bytes.to_vec()));
             }
             true
         })?;

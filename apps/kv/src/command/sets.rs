@@ -173,5 +173,5 @@ pub(super) fn smove<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 }
 
 pub(super) fn sscan<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    scanning::scan(call, Kind::Set, MEMBERS, None)
+    scanning::scan(call, Kind::Set, MEMBERS, false)
 }

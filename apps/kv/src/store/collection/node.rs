@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! leaf    0: u8 | count | entries: key_len, value_len, key, value
-//! inner   level: u8 | count | children: entries below, address: u64, bytes, separator_len, separator
+//! inner   level: u8 | count | children: entries below, address: u64, bytes, separator's length,
+//!         separator
 //! ```
 //!
 //! Numbers without a type are of variable length, seven bits a byte. What is read may be garbage:
