@@ -32,6 +32,7 @@
 #[cfg(test)]
 extern crate self as rackmem_kv;
 
+mod acl;
 mod clock;
 mod command;
 mod error;

@@ -1,9 +1,11 @@
 //! The connection itself: greeting, password, database, leaving.
 
 use super::{Call, Outcome, SYNTAX};
+use crate::acl::{Context, DEFAULT};
 use crate::memory::Memory;
 use crate::number::parse_i64;
 use crate::resp::reply::Protocol;
+use crate::server::session::Identity;
 
 /// The version of Redis whose behaviour this server goes by.
 pub(super) const REDIS_VERSION: &str = "7.0.0";
@@ -22,31 +24,49 @@ pub(super) fn echo<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
-/// Compares in a time that does not depend on where they differ.
-fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |diff, (a, b)| diff | (a ^ b)) == 0
+/// Lets the client in, if there is such a user now and the password is right.
+fn log_in<M: Memory>(call: &mut Call<'_, '_, M>, user: &[u8], password: &[u8]) -> Outcome {
+    let users = &call.shared.control.users;
+    users.refresh(&call.shared.store)?;
+    let generation = users.generation();
+    match users.get(user).filter(|user| user.admits(password)) {
+        Some(user) => {
+            call.session.act_as(Identity {
+                user,
+                trusted: true,
+                generation,
+            });
+            Ok(())
+        }
+        None => {
+            let name = &user[..user.len().min(128)];
+            users.log(
+                &call.session.client,
+                name,
+                Context::Client,
+                ("auth", b"AUTH"),
+            );
+            Err("WRONGPASS invalid username-password pair or user is disabled.".into())
+        }
+    }
 }
 
-/// Lets the client in, if the password is right. There is one user, called "default".
-fn log_in<M: Memory>(call: &mut Call<'_, '_, M>, user: &[u8], password: &[u8]) -> Outcome {
-    let expected = call.shared.config.password.as_deref();
-    if user != b"default" || expected.is_some_and(|p| !same(p.as_bytes(), password)) {
-        return Err("WRONGPASS invalid username-password pair or user is disabled.".into());
-    }
-    call.session.trusted = true;
-    Ok(())
+/// Whether the default user needs none.
+fn has_no_password<M: Memory>(call: &Call<'_, '_, M>) -> bool {
+    let user = call.shared.control.users.get(DEFAULT);
+    user.is_some_and(|user| user.nopass)
 }
 
 pub(super) fn auth<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     match call.args.len() {
-        2 if call.shared.config.password.is_none() => {
+        2 if has_no_password(call) => {
             return Err(
                 "ERR AUTH <password> called without any password configured for the default user. \
                         Are you sure your configuration is correct?"
                     .into(),
             );
         }
-        2 => log_in(call, b"default", call.args.at(1))?,
+        2 => log_in(call, DEFAULT, call.args.at(1))?,
         3 => log_in(call, call.args.at(1), call.args.at(2))?,
         _ => return Err(SYNTAX.into()),
     }
@@ -134,7 +154,7 @@ pub(super) fn quit<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 }
 
 pub(super) fn reset<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    call.session.reset(call.shared.config.password.is_none());
+    call.session.reset(call.shared.control.users.newcomer());
     call.reply.simple("RESET");
     Ok(())
 }

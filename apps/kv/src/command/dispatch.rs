@@ -2,6 +2,7 @@
 //! then run it.
 
 use super::{Call, Command, Failure, Flags, MAX_REPLY, Outcome, SHOWN};
+use crate::acl::{Context, permitted};
 use crate::error::Error;
 use crate::memory::Memory;
 use crate::resp::args::Args;
@@ -20,6 +21,9 @@ pub(crate) fn dispatch<M: Memory>(
 ) {
     Stats::add(&stats.commands, 1);
     let start = out.len();
+    if session.generation != shared.control.users.generation() && !renew(shared, session) {
+        return;
+    }
     if session.speech == Speech::SkipNext {
         session.speech = Speech::Skip;
     }
@@ -47,6 +51,15 @@ pub(crate) fn decline(error: &Error, stats: &Stats, session: &mut Session, out: 
         protocol: session.protocol,
     };
     reply.error(error.code(), error.to_string());
+}
+
+/// The users have changed. Whether there still is the session's; otherwise it ends.
+fn renew<M: Memory>(shared: &Shared<M>, session: &mut Session) -> bool {
+    match shared.control.users.renew(&session.identity()) {
+        Some(identity) => session.act_as(identity),
+        None => session.closing = true,
+    }
+    !session.closing
 }
 
 fn consider<M: Memory>(
@@ -103,6 +116,7 @@ fn find<M: Memory>(
     if !session.trusted && !command.flags.has(Flags::OPEN) {
         return Err("NOAUTH Authentication required.".into());
     }
+    permitted(shared, session, position, args, Context::Client)?;
     Ok(position)
 }
 

@@ -1,6 +1,7 @@
 //! COMMAND: the table, for clients that want to know it.
 
 use super::{Call, Command, Flags, Outcome, Subcommand, help, subcommand};
+use crate::acl::{CATEGORIES, Unit, category};
 use crate::glob;
 use crate::memory::Memory;
 use crate::resp::args::Args;
@@ -18,20 +19,12 @@ const FLAG_NAMES: [(Flags, &str); 8] = [
     (Flags::MOVABLE, "movablekeys"),
 ];
 
-/// And the categories that go with them.
-const CATEGORIES: [(Flags, &str); 5] = [
-    (Flags::WRITE, "@write"),
-    (Flags::READ, "@read"),
-    (Flags::FAST, "@fast"),
-    (Flags::ADMIN, "@admin"),
-    (Flags::CONNECTION, "@connection"),
-];
-
 pub(super) fn command<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     if call.args.len() == 1 {
+        let catalog = call.shared.control.users.catalog();
         call.reply.array(call.shared.commands.all().len());
-        for command in call.shared.commands.all() {
-            describe(command, &mut call.reply);
+        for (at, command) in call.shared.commands.all().iter().enumerate() {
+            describe(command, &catalog.units[at], &mut call.reply);
         }
         return Ok(());
     }
@@ -56,24 +49,25 @@ fn count<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
-/// The commands named by the words from the third on, or all.
-fn named<M: Memory>(call: &Call<'_, '_, M>) -> Vec<Option<&'static Command<M>>> {
+/// Where the commands are in the table that are named by the words from the third on, or all.
+fn named<M: Memory>(call: &Call<'_, '_, M>) -> Vec<Option<usize>> {
     let index = &call.shared.commands;
     if call.args.len() == 2 {
-        return index.all().iter().map(|command| Some(*command)).collect();
+        return (0..index.all().len()).map(Some).collect();
     }
-    call.args
-        .from(2)
-        .map(|name| index.find(name).map(|i| index.at(i)))
-        .collect()
+    call.args.from(2).map(|name| index.find(name)).collect()
 }
 
 fn info<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let commands = named(call);
+    let catalog = call.shared.control.users.catalog();
     call.reply.array(commands.len());
     for command in commands {
         match command {
-            Some(command) => describe(command, &mut call.reply),
+            Some(at) => {
+                let command = call.shared.commands.at(at);
+                describe(command, &catalog.units[at], &mut call.reply);
+            }
             None => call.reply.nil_array(),
         }
     }
@@ -81,7 +75,7 @@ fn info<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 }
 
 /// The ten elements of a command's description.
-fn describe<M: Memory>(command: &Command<M>, reply: &mut Reply<'_>) {
+fn describe<M: Memory>(command: &Command<M>, unit: &Unit, reply: &mut Reply<'_>) {
     reply.array(10);
     reply.bulk(command.name.as_bytes());
     reply.int(i64::from(command.arity));
@@ -92,7 +86,14 @@ fn describe<M: Memory>(command: &Command<M>, reply: &mut Reply<'_>) {
     reply.int(first as i64);
     reply.int(i64::from(last));
     reply.int(step as i64);
-    names(&CATEGORIES, command.flags, reply);
+    let categories = CATEGORIES.iter().enumerate();
+    let within: Vec<_> = categories
+        .filter(|(at, _)| unit.categories >> at & 1 == 1)
+        .collect();
+    reply.set(within.len());
+    within
+        .iter()
+        .for_each(|(_, name)| reply.simple(&format!("@{name}")));
     reply.array(0); // tips
     reply.array(0); // key specifications: the three numbers say it all
     reply.array(0); // subcommands
@@ -108,7 +109,8 @@ fn docs<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let commands: Vec<_> = named(call).into_iter().flatten().collect();
     let reply = &mut call.reply;
     reply.map(commands.len());
-    for command in commands {
+    for at in commands {
+        let command = call.shared.commands.at(at);
         reply.bulk(command.name.as_bytes());
         reply.map(3);
         for (name, value) in [
@@ -130,22 +132,21 @@ fn list<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     if call.args.len() != 2 && !(call.args.is(2, "filterby") && (by_pattern || by_category)) {
         return Err(super::SYNTAX.into());
     }
-    let in_category = |command: &Command<M>| {
-        let of_flag =
-            |(flag, name): &(Flags, &str)| call.args.is(4, &name[1..]) && command.flags.has(*flag);
-        CATEGORIES.iter().any(of_flag) || call.args.is(4, command.group)
-    };
-    let wanted = |command: &&&Command<M>| {
+    let catalog = call.shared.control.users.catalog();
+    let bit = by_category.then(|| category(call.word(4)).unwrap_or(0));
+    let in_category = |at: usize| bit.is_none_or(|bit| catalog.units[at].categories & bit != 0);
+    let wanted = |(at, command): &(usize, &&Command<M>)| {
         (!by_pattern || glob::matches(call.args.at(4), command.name.as_bytes(), true))
-            && (!by_category || in_category(command))
+            && in_category(*at)
     };
     let names: Vec<_> = call
         .shared
         .commands
         .all()
         .iter()
+        .enumerate()
         .filter(wanted)
-        .map(|c| c.name)
+        .map(|(_, command)| command.name)
         .collect();
     call.reply.array(names.len());
     names

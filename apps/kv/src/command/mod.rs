@@ -1,5 +1,6 @@
 //! The commands: a table of what each is called, takes and does.
 
+mod acl;
 mod clients;
 mod configuration;
 mod connection;

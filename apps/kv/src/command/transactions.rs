@@ -2,6 +2,7 @@
 
 use super::dispatch::{run, write_failure};
 use super::{Call, Flags, MAX_REPLY, Outcome};
+use crate::acl::{Context, permitted};
 use crate::error::Error;
 use crate::memory::Memory;
 use crate::server::session::{MAX_WATCHED, Queue, Watched};
@@ -82,15 +83,25 @@ pub(super) fn exec<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
             .db(call.session.db)
             .ok_or("ERR DB index is out of range")?;
         let (args, start) = (queued.args.args(), call.reply.out.len());
-        let done = run(
+        // The rules may have changed since it was queued.
+        let allowed = permitted(
             call.shared,
-            call.stats,
             call.session,
-            db,
-            command,
+            queued.command,
             args,
-            call.reply.out,
+            Context::Transaction,
         );
+        let done = allowed.and_then(|()| {
+            run(
+                call.shared,
+                call.stats,
+                call.session,
+                db,
+                command,
+                args,
+                call.reply.out,
+            )
+        });
         let fits = call.reply.out.len() - first <= MAX_REPLY;
         let done = done.and(if fits {
             Ok(())

@@ -17,6 +17,9 @@ pub struct ServerConfig {
     pub addr: SocketAddr,
     /// What clients must say first. Needed wherever others than this machine can connect.
     pub password: Option<String>,
+    /// A file with a line of rules for each user: read when the rack has no users yet, and by
+    /// ACL LOAD; written by ACL SAVE.
+    pub acl_file: Option<std::path::PathBuf>,
     /// Threads that serve connections.
     pub workers: usize,
     /// Connections at a time.
@@ -31,6 +34,7 @@ impl Default for ServerConfig {
         Self {
             addr,
             password: None,
+            acl_file: None,
             workers: 1,
             max_clients: 10_000,
             sections: Vec::new(),
@@ -45,6 +49,8 @@ pub enum BindError {
     Open(SocketAddr),
     /// A setting is out of range.
     BadOption(&'static str),
+    /// The file of users cannot be read, or is none.
+    Users(String),
     /// The system refused.
     Io(std::io::Error),
 }
@@ -67,6 +73,7 @@ impl fmt::Display for BindError {
                 )
             }
             Self::BadOption(why) => f.write_str(why),
+            Self::Users(why) => write!(f, "users: {why}"),
             Self::Io(error) => write!(f, "cannot listen on {error}"),
         }
     }

@@ -9,7 +9,7 @@ use mio::net::TcpStream;
 
 use super::buffer::{Flow, Input, Output, Spare};
 use super::registry::Client;
-use super::session::Session;
+use super::session::{Identity, Session};
 use super::shared::{Shared, Stats};
 use crate::command::dispatch::{decline, dispatch};
 use crate::memory::Memory;
@@ -45,10 +45,10 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub fn new(stream: TcpStream, client: Arc<Client>, trusted: bool) -> Self {
+    pub fn new(stream: TcpStream, client: Arc<Client>, identity: Identity) -> Self {
         Self {
             stream,
-            session: Session::new(client, trusted),
+            session: Session::new(client, identity),
             parser: Parser::default(),
             input: Input::default(),
             output: Output::default(),

@@ -3,6 +3,7 @@
 mod buffer;
 mod config;
 mod connection;
+pub(crate) mod control;
 pub(crate) mod registry;
 pub(crate) mod session;
 pub(crate) mod shared;
@@ -17,6 +18,7 @@ use std::time::Instant;
 use mio::net::TcpListener;
 use mio::{Interest, Poll, Waker};
 
+use self::control::Control;
 use self::registry::Registry;
 use self::shared::{Desk, Shared, Stats};
 use self::worker::{LISTENER, WAKER, Worker};
@@ -38,10 +40,18 @@ impl Server {
     pub fn bind<M: Memory>(store: Store<M>, config: ServerConfig) -> Result<Self, BindError> {
         config.check()?;
         let addr = config.addr;
-        Self::start(store, config).map_err(|error| BindError::at(addr, &error))
+        let commands = Index::new();
+        let control = Control::new(&config, &commands);
+        control.begin(&store).map_err(BindError::Users)?;
+        Self::start(store, config, commands, control).map_err(|error| BindError::at(addr, &error))
     }
 
-    fn start<M: Memory>(store: Store<M>, config: ServerConfig) -> std::io::Result<Self> {
+    fn start<M: Memory>(
+        store: Store<M>,
+        config: ServerConfig,
+        commands: Index<M>,
+        control: Control,
+    ) -> std::io::Result<Self> {
         let mut listener = TcpListener::bind(config.addr)?;
         let addr = listener.local_addr()?;
         let polls = (0..config.workers)
@@ -55,7 +65,8 @@ impl Server {
             store,
             config,
             addr,
-            commands: Index::new(),
+            control,
+            commands,
             registry: Registry::default(),
             desks,
             stopping: AtomicBool::new(false),

@@ -14,6 +14,7 @@ pub(crate) struct Labels {
     pub lib_name: Vec<u8>,
     pub lib_ver: Vec<u8>,
     pub db: u8,
+    pub user: Vec<u8>,
     pub resp3: bool,
 }
 
@@ -49,13 +50,14 @@ impl Client {
         // Writing to a string cannot fail.
         let _ = write!(
             out,
-            "id={} addr={} laddr={} name={} age={} db={} resp={} lib-name={} lib-ver={}",
+            "id={} addr={} laddr={} name={} age={} db={} user={} resp={} lib-name={} lib-ver={}",
             self.id,
             self.peer,
             self.local,
             text(&labels.name),
             self.since.elapsed().as_secs(),
             labels.db,
+            text(&labels.user),
             if labels.resp3 { 3 } else { 2 },
             text(&labels.lib_name),
             text(&labels.lib_ver),

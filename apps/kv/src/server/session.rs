@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::registry::Client;
+use crate::acl::User;
 use crate::resp::args::OwnedArgs;
 use crate::resp::parse::Limits;
 use crate::resp::reply::Protocol;
@@ -52,6 +53,16 @@ pub(crate) enum Speech {
     Skip,
 }
 
+/// Who a client is.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub user: Arc<User>,
+    /// It has said the password, or need not.
+    pub trusted: bool,
+    /// The generation of the users that this goes by.
+    pub generation: u64,
+}
+
 /// A connection's state.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -59,6 +70,9 @@ pub(crate) struct Session {
     pub db: u8,
     pub protocol: Protocol,
     pub trusted: bool,
+    pub user: Arc<User>,
+    /// The generation of the users that the two go by.
+    pub generation: u64,
     pub queue: Option<Queue>,
     pub watched: Vec<Watched>,
     pub speech: Speech,
@@ -66,12 +80,15 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub fn new(client: Arc<Client>, trusted: bool) -> Self {
+    pub fn new(client: Arc<Client>, identity: Identity) -> Self {
+        client.labels().user = identity.user.name.clone();
         Self {
             client,
             db: 0,
             protocol: Protocol::Resp2,
-            trusted,
+            trusted: identity.trusted,
+            user: identity.user,
+            generation: identity.generation,
             queue: None,
             watched: Vec::new(),
             speech: Speech::On,
@@ -89,9 +106,26 @@ impl Session {
     }
 
     /// RESET: as if just connected.
-    pub fn reset(&mut self, trusted: bool) {
-        *self = Self::new(self.client.clone(), trusted);
+    pub fn reset(&mut self, identity: Identity) {
         *self.client.labels() = Default::default();
+        *self = Self::new(self.client.clone(), identity);
+    }
+
+    /// Who it is.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            user: self.user.clone(),
+            trusted: self.trusted,
+            generation: self.generation,
+        }
+    }
+
+    /// It is somebody else from now on.
+    pub fn act_as(&mut self, identity: Identity) {
+        self.client.labels().user = identity.user.name.clone();
+        self.trusted = identity.trusted;
+        self.generation = identity.generation;
+        self.user = identity.user;
     }
 
     pub fn select(&mut self, db: u8) {

@@ -9,6 +9,7 @@ use mio::Waker;
 use mio::net::TcpStream;
 
 use super::config::ServerConfig;
+use super::control::Control;
 use super::registry::{Client, Registry};
 use crate::command::index::Index;
 use crate::memory::Memory;
@@ -76,6 +77,7 @@ pub(crate) struct Shared<M: Memory> {
     pub store: Store<M>,
     pub config: ServerConfig,
     pub addr: SocketAddr,
+    pub control: Control,
     pub commands: Index<M>,
     pub registry: Registry,
     pub desks: Vec<Desk>,
@@ -90,6 +92,21 @@ impl<M: Memory> Shared<M> {
             .iter()
             .map(|desk| count(&desk.stats).load(Relaxed))
             .fold(0, u64::wrapping_add)
+    }
+
+    /// Ends the connections of users that there are no more.
+    pub fn end_strangers(&self) {
+        let users = self.control.users.all();
+        let mut ended = false;
+        for client in self.registry.list() {
+            if !users.contains_key(&client.labels().user) {
+                client.kill();
+                ended = true;
+            }
+        }
+        if ended {
+            self.wake_all();
+        }
     }
 
     pub fn wake_all(&self) {

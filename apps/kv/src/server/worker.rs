@@ -231,8 +231,8 @@ impl<M: Memory> Worker<M> {
             self.vacant.push(place);
             return;
         }
-        let trusted = self.shared.config.password.is_none();
-        let connection = Box::new(Connection::new(stream, client, trusted));
+        let identity = self.shared.control.users.newcomer();
+        let connection = Box::new(Connection::new(stream, client, identity));
         if place == self.connections.len() {
             self.connections.push(None);
         }
@@ -271,7 +271,13 @@ impl<M: Memory> Worker<M> {
         self.wake();
         self.accept();
         match self.listener {
-            Some(_) => self.sweep(),
+            Some(_) => {
+                // Users that cannot be read now stay as they were, and are asked for again.
+                if let Ok(true) = self.shared.control.users.refresh(&self.shared.store) {
+                    self.shared.end_strangers();
+                }
+                self.sweep();
+            }
             None => self.shared.store.catch_up(),
         }
     }

@@ -11,8 +11,6 @@ use crate::memory::Memory;
 
 impl<M: Memory> Store<M> {
     /// The database of the servers. Names there begin with what they are about and a colon.
-    #[allow(dead_code)]
-    #[allow(dead_code)] // until the first command needs it
     pub(crate) fn internal(&self) -> Db<'_, M> {
         self.first().internal()
     }
@@ -30,7 +28,6 @@ impl<M: Memory> Store<M> {
 
 impl<'a, M: Memory> Db<'a, M> {
     /// The database of the servers, as the same transaction sees it.
-    #[allow(dead_code)] // until the first command needs it
     pub(crate) fn internal(&self) -> Db<'a, M> {
         Db {
             number: INTERNAL,

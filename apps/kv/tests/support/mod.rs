@@ -35,6 +35,14 @@ impl Client {
         self.reply()
     }
 
+    /// The same with a server that may have ended the connection.
+    pub fn say_maybe(&mut self, line: &str) -> Option<String> {
+        self.stream
+            .write_all(format!("{line}\r\n").as_bytes())
+            .ok()?;
+        self.try_reply()
+    }
+
     /// Sends words, and reads the reply.
     pub fn call(&mut self, words: &[&[u8]]) -> String {
         self.send(words);

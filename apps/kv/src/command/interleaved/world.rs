@@ -11,6 +11,7 @@ use crate::command::index::Index;
 use crate::command::{Command, Handler};
 use crate::memory::HeapMemory;
 use crate::resp::args::Args;
+use crate::server::control::Control;
 use crate::server::registry::Registry;
 use crate::server::session::Session;
 use crate::server::shared::{Shared, Stats};
@@ -71,20 +72,25 @@ impl Client {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let registry = Registry::default();
         let client = registry.add(nowhere, nowhere, 1).expect("the first");
+        let (config, commands) = (ServerConfig::default(), Index::new());
+        let control = Control::new(&config, &commands);
         let shared = Shared {
             store,
-            config: ServerConfig::default(),
+            config,
             addr: nowhere,
-            commands: Index::new(),
+            control,
+            commands,
             registry,
             desks: Vec::new(),
             stopping: AtomicBool::new(false),
             started: Instant::now(),
         };
+        shared.control.users.refresh(&shared.store).expect("users");
+        let identity = shared.control.users.newcomer();
         Client {
             shared: Arc::new(shared),
             stats: Stats::default(),
-            session: Session::new(client, true),
+            session: Session::new(client, identity),
             overrides: overrides.clone(),
         }
     }

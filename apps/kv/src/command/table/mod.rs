@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::key_words::KeyWords;
 use super::{Command, Flags, subcommand};
 use super::{
-    clients, configuration, connection, expiry, info, introspect, keys, numbers, set, strings,
+    acl, clients, configuration, connection, expiry, info, introspect, keys, numbers, set, strings,
     transactions,
 };
 use crate::memory::Memory;
@@ -167,6 +167,7 @@ impl<M: Memory> Table<M> {
         "flushdb"  -1 FLUSH     NO_KEY     "1.0.0"  keys::flushdb,           "Deletes the keys of the database.";
         "flushall" -1 FLUSH     NO_KEY     "1.0.0"  keys::flushall,          "Deletes the keys of all databases.";
         "info"     -1 PLAIN     NO_KEY     "1.0.0"  info::info,              "Tells how the server and the rack are doing.";
+        "acl"      -2 PLAIN     NO_KEY     "6.0.0"  subcommand [acl::subcommands],       "Keeps the users.";
         "config"   -2 ADMIN     NO_KEY     "2.0.0"  subcommand [configuration::subcommands], "Shows settings.";
         "command"  -1 PLAIN     NO_KEY     "2.8.13" introspect::command [introspect::subcommands], "Describes the commands.";
         "time"      1 FAST      NO_KEY     "2.6.0"  connection::time,        "Returns the server's time.";

@@ -21,6 +21,7 @@ fn explain(error: &BindError) -> Failure {
     let next = match error {
         BindError::Open(_) => "add --password, or listen on 127.0.0.1",
         BindError::BadOption(_) => "see `rackmem kv --help` for what is possible",
+        BindError::Users(_) => "mend the file of --aclfile; `ACL SAVE` shows its form",
         BindError::Io(_) => "choose another port, or --port 0 for any free one",
     };
     Failure::new(error.to_string(), next)

@@ -75,6 +75,9 @@ struct ServeArgs {
     /// Require this password (AUTH); RACKMEM_PASSWORD keeps it out of process listings
     #[arg(long)]
     password: Option<String>,
+    /// Read users from FILE if the rack has none yet: a line each, `user NAME RULE...`
+    #[arg(long, value_name = "FILE")]
+    aclfile: Option<PathBuf>,
     /// Serve clients of each node with W threads
     #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     workers: u16,
@@ -102,6 +105,7 @@ impl ServeArgs {
         ServerConfig {
             addr,
             password: self.password.clone().or_else(from_environment),
+            acl_file: self.aclfile.clone(),
             workers: self.workers.into(),
             ..ServerConfig::default()
         }

@@ -1,0 +1,160 @@
+//! Whether a user may run a command.
+
+use super::catalog::Catalog;
+use super::key_use::uses;
+use super::selector::Selector;
+use super::user::User;
+use crate::command::{Command, Failure};
+use crate::memory::Memory;
+use crate::resp::args::Args;
+use crate::server::session::Session;
+use crate::server::shared::Shared;
+
+/// Where a command came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Context {
+    Client,
+    Transaction,
+    #[allow(dead_code)] // until scripts ask
+    Script,
+}
+
+impl Context {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Client => "toplevel",
+            Self::Transaction => "multi",
+            Self::Script => "lua",
+        }
+    }
+}
+
+/// What a user lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// The command, by its full name.
+    Command(String),
+    Key(Vec<u8>),
+    Channel(Vec<u8>),
+}
+
+impl Denied {
+    /// How far the check came: the selector that came farthest explains best.
+    fn depth(&self) -> u8 {
+        match self {
+            Self::Command(_) => 0,
+            Self::Key(_) => 1,
+            Self::Channel(_) => 2,
+        }
+    }
+
+    /// The reason and the object, as ACL LOG names them.
+    pub fn parts(&self) -> (&'static str, &[u8]) {
+        match self {
+            Self::Command(name) => ("command", name.as_bytes()),
+            Self::Key(key) => ("key", key),
+            Self::Channel(channel) => ("channel", channel),
+        }
+    }
+
+    fn failure(&self) -> Failure {
+        match self {
+            Self::Command(name) => {
+                format!("NOPERM this user has no permissions to run the '{name}' command").into()
+            }
+            Self::Key(_) => {
+                "NOPERM this user has no permissions to access one of the keys used as arguments"
+                    .into()
+            }
+            Self::Channel(_) => {
+                "NOPERM this user has no permissions to access one of the channels used as arguments"
+                    .into()
+            }
+        }
+    }
+}
+
+/// Commands with channels: whether these are patterns, and how many of the words are.
+const CHANNELS: [(&str, bool, usize); 5] = [
+    ("publish", false, 1),
+    ("spublish", false, 1),
+    ("subscribe", false, usize::MAX),
+    ("ssubscribe", false, usize::MAX),
+    ("psubscribe", true, usize::MAX),
+];
+
+/// Whether the session's user may run the command at `position` of the table with these words.
+/// A refusal is noted in the log.
+///
+/// # Errors
+/// What the client gets: NOPERM.
+#[inline]
+pub(crate) fn permitted<M: Memory>(
+    shared: &Shared<M>,
+    session: &Session,
+    position: usize,
+    args: Args<'_>,
+    context: Context,
+) -> Result<(), Failure> {
+    if session.user.is_open() {
+        return Ok(());
+    }
+    let users = &shared.control.users;
+    let command = shared.commands.at(position);
+    unlogged(users.catalog(), &session.user, command, position, args).map_err(|denied| {
+        users.log(&session.client, &session.user.name, context, denied.parts());
+        denied.failure()
+    })
+}
+
+/// The same without a note.
+///
+/// # Errors
+/// What the user lacks.
+pub(crate) fn unlogged<M: Memory>(
+    catalog: &Catalog,
+    user: &User,
+    command: &Command<M>,
+    position: usize,
+    args: Args<'_>,
+) -> Result<(), Denied> {
+    let unit = catalog.unit(position, args);
+    let mut worst: Option<Denied> = None;
+    for selector in user.selectors() {
+        match by_selector(catalog, selector, command, (position, unit), args) {
+            Ok(()) => return Ok(()),
+            Err(denied) if worst.as_ref().is_none_or(|w| denied.depth() > w.depth()) => {
+                worst = Some(denied);
+            }
+            Err(_) => {}
+        }
+    }
+    worst.map_or(Ok(()), Err)
+}
+
+fn by_selector<M: Memory>(
+    catalog: &Catalog,
+    selector: &Selector,
+    command: &Command<M>,
+    (position, unit): (usize, usize),
+    args: Args<'_>,
+) -> Result<(), Denied> {
+    // What may be sent before the password may be sent by everybody.
+    let open = command.flags.has(crate::command::Flags::OPEN);
+    if !open && !selector.runs(unit, position, args.at(1)) {
+        return Err(Denied::Command(catalog.units[unit].name.clone()));
+    }
+    for (nth, at) in command.keys.positions(args).enumerate() {
+        if !selector.reaches_key(args.at(at), uses(command, args, nth)) {
+            return Err(Denied::Key(args.at(at).to_vec()));
+        }
+    }
+    let channels = CHANNELS.iter().find(|(name, ..)| *name == command.name);
+    if let Some((_, patterns, most)) = channels {
+        let mut named = args.from(1).take(*most);
+        if let Some(channel) = named.find(|c| !selector.reaches_channel(c, *patterns)) {
+            return Err(Denied::Channel(channel.to_vec()));
+        }
+    }
+    Ok(())
+}

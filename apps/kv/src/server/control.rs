@@ -1,0 +1,38 @@
+//! What operators set and see of a server while it runs.
+
+use super::config::ServerConfig;
+use crate::acl::{Catalog, Users};
+use crate::command::Failure;
+use crate::command::index::Index;
+use crate::memory::Memory;
+use crate::store::Store;
+
+/// A server's users and settings.
+#[derive(Debug)]
+pub(crate) struct Control {
+    pub users: Users,
+}
+
+impl Control {
+    /// As `config` says. The users are known after [`Users::refresh`].
+    pub fn new<M: Memory>(config: &ServerConfig, commands: &Index<M>) -> Self {
+        let (password, file) = (config.password.as_deref(), config.acl_file.clone());
+        Self {
+            users: Users::new(Catalog::new(commands), password, file),
+        }
+    }
+
+    /// Learns the users, from the file if the rack has none yet. A rack that cannot tell now is
+    /// asked again ten times a second; until it tells, no client is let in.
+    ///
+    /// # Errors
+    /// What is wrong with the file of users.
+    pub fn begin<M: Memory>(&self, store: &Store<M>) -> Result<(), String> {
+        if let Err(Failure::Text(text)) = self.users.load(store, true) {
+            let text = String::from_utf8_lossy(&text);
+            return Err(text.trim_start_matches("ERR ").to_owned());
+        }
+        let _ = self.users.refresh(store);
+        Ok(())
+    }
+}
