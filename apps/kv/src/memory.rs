@@ -103,6 +103,16 @@ pub trait Memory: Clone + Send + Sync + 'static {
         true
     }
 
+    /// Whether a node is a member of the rack just now.
+    fn is_member(&self, _node: u16) -> bool {
+        true
+    }
+
+    /// Another number whenever a node has died, left, or come back.
+    fn lives(&self) -> u64 {
+        0
+    }
+
     /// Whether this node cleans up after buckets that are spread to node `home`.
     fn looks_after(&self, home: u16) -> bool {
         home == self.id()

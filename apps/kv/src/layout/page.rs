@@ -10,7 +10,8 @@
 //!          36 count: u32       records
 //!          40 deleted: u64     head page only: the version at the last removal
 //!          48 soonest: u64     head page only: no record expires before this (ms); 0: none does
-//!          56 records, packed
+//!          56 watchers: u64    head page only: bit n: node n is told of changes of keys
+//!          64 records, packed
 //!
 //! record    0 hash: u32 | key_len: u16 | db: u8 | flags: u8
 //!           8 val_len: u32 | size: u32      size: the whole record, a multiple of 8
@@ -36,8 +37,9 @@ pub(super) const USED: usize = 32;
 pub(super) const COUNT: usize = 36;
 pub(super) const DELETED: usize = 40;
 pub(super) const SOONEST: usize = 48;
+pub(super) const WATCHERS: usize = 56;
 /// Bytes before the first record.
-pub(crate) const HEADER: usize = 56;
+pub(crate) const HEADER: usize = 64;
 /// The longest page: what goes with a lock from node to node.
 const LONGEST: usize = 4096;
 /// Bytes of a record before its key.
@@ -202,6 +204,12 @@ impl<'a> Page<'a> {
 
     pub fn soonest(&self) -> u64 {
         self.field(SOONEST)
+    }
+
+    /// The nodes that are told of changes, as bits.
+    #[inline]
+    pub fn watchers(&self) -> u64 {
+        self.field(WATCHERS)
     }
 
     #[inline]

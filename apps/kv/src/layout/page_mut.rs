@@ -84,6 +84,10 @@ impl<'a, 'v> PageMut<'a, 'v> {
         self.view.set_u64(SOONEST, time);
     }
 
+    pub fn set_watchers(&mut self, nodes: u64) {
+        self.view.set_u64(WATCHERS, nodes);
+    }
+
     /// Lowers the time of the first expiry to `expiry`, unless that means never.
     #[inline]
     pub fn note_expiry(&mut self, expiry: u64) {

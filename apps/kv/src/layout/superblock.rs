@@ -10,6 +10,9 @@
 //!          32 magic: u64                 of the pages
 //!          40 lost_buckets: u64          that began anew because a node had died
 //!          48 lost_values: u64           that left a bucket for the same reason
+//!          56 bus: u64                  address of the nodes' letters to each other, 0 before the
+//!                                       first (`store/bus`)
+//!          64 events: u64               classes of keyspace events that are published, as bits
 //! block 2.. one per node: its counters
 //! then      slabs: [u64]                 address of the locks of each slab of buckets
 //! ```
@@ -34,7 +37,10 @@ const FLUSHED: usize = 8;
 /// Bytes of block 0 in use.
 pub(crate) const FLUSH_BYTES: usize = FLUSHED + 8 * ALL_DATABASES;
 /// Bytes of block 1 in use.
-pub(crate) const SETTINGS_BYTES: usize = 56;
+pub(crate) const SETTINGS_BYTES: usize = 72;
+/// Words of block 1 that change: see above.
+pub(crate) const BUS: usize = 56;
+pub(crate) const EVENTS: usize = 64;
 const LOST_BUCKETS: usize = 40;
 const LOST_VALUES: usize = 48;
 /// Buckets in a slab, at most.

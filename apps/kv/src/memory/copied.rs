@@ -474,6 +474,14 @@ impl Memory for CopiedMemory {
         })
     }
 
+    fn is_member(&self, node: u16) -> bool {
+        Memory::is_member(&self.node, node)
+    }
+
+    fn lives(&self) -> u64 {
+        Memory::lives(&self.node)
+    }
+
     fn undisturbed(&self) -> bool {
         Memory::undisturbed(&self.node)
     }

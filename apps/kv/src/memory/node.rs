@@ -218,6 +218,19 @@ impl Memory for Node {
         })
     }
 
+    fn is_member(&self, node: u16) -> bool {
+        Node::is_member(self, node)
+    }
+
+    fn lives(&self) -> u64 {
+        let life = |node| {
+            2 * u64::from(self.incarnation_of(node)) + u64::from(Node::is_member(self, node))
+        };
+        (0..Node::nodes(self) as u16)
+            .map(life)
+            .fold(0, |sum, life| sum.wrapping_mul(31).wrapping_add(life))
+    }
+
     fn accept(&self, addr: u64) -> Result<(), MemoryError> {
         Ok(self.accept_loss(addr)?)
     }

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use super::buckets::Slab;
+use super::bus::News;
 use super::core::Core;
 use super::lock::Held;
 use crate::error::{Error, Result};
@@ -46,14 +47,22 @@ pub(crate) struct Bucket<'a, M: Memory> {
     /// Until this is dropped.
     inside: Option<Inside<M>>,
     holder: Holder<'a, M>,
+    /// What is told when the lock has been left.
+    pub news: Vec<News>,
 }
 
 impl<M: Memory> Drop for Bucket<'_, M> {
     #[inline]
     fn drop(&mut self) {
         match (&self.holder, self.inside.take()) {
-            (Holder::Alone(_), Some(inside)) => self.slab.heads.leave(inside),
-            (Holder::Held(held, place), inside) => held.give_back(*place, inside),
+            (Holder::Alone(_), Some(inside)) => {
+                self.slab.heads.leave(inside);
+                self.core.tell_all(&self.news);
+            }
+            (Holder::Held(held, place), inside) => {
+                held.give_back(*place, inside);
+                held.news.borrow_mut().append(&mut self.news);
+            }
             _ => {}
         }
     }
@@ -72,6 +81,7 @@ impl<'a, M: Memory> Bucket<'a, M> {
             slab,
             inside: Some(inside),
             holder: Holder::Alone(Cell::new(None)),
+            news: Vec::new(),
         }
     }
 
@@ -88,6 +98,7 @@ impl<'a, M: Memory> Bucket<'a, M> {
             slab,
             inside: Some(inside),
             holder: Holder::Held(held, place),
+            news: Vec::new(),
         }
     }
 
@@ -182,6 +193,7 @@ impl<'a, M: Memory> Bucket<'a, M> {
     #[cold]
     pub fn begin_anew(&mut self) -> Result<()> {
         self.change_head(|page| page.format())?;
+        self.news.push(News::everything());
         self.core.note_losses(1, 0)
     }
 

@@ -153,7 +153,7 @@ impl<M: Memory> Bucket<'_, M> {
         op: &impl Operation,
     ) -> Result<Effects> {
         let flushed = self.flushes()?.era(id.db).flushed;
-        let effects = match (edit, chain.found) {
+        let mut effects = match (edit, chain.found) {
             (_, Some((page, record))) => {
                 match self.apply_at(chain, page, id, Some(&record), edit, op)? {
                     Some(effects) => effects,
@@ -173,8 +173,9 @@ impl<M: Memory> Bucket<'_, M> {
         };
         self.change_head(|page| {
             page.note_expiry(expiry);
-            seal(page, &effects, chain.version + 1);
+            seal(page, &mut effects, chain.version + 1);
         })?;
+        self.note_effects(id, &effects);
         self.core.count(id.db, flushed, effects.counts)?;
         Ok(effects)
     }

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::buckets::Buckets;
+use super::bus::Bus;
 use super::lock::Scope;
 use super::value::Extents;
 use crate::Error;
@@ -31,6 +32,8 @@ pub(crate) struct Core<M: Memory> {
     pub right: M::Pages,
     /// One thread at a time gives a slab new memory.
     pub replacing: Mutex<()>,
+    /// What nodes tell each other.
+    pub bus: Bus,
 }
 
 impl<M: Memory> Core<M> {

@@ -64,6 +64,8 @@ pub(crate) struct Effects {
     pub escalated: bool,
     pub removed: bool,
     pub changed: bool,
+    /// The nodes that want to hear of a change, as bits.
+    pub watchers: u64,
 }
 
 /// How a look at the head page ends.
@@ -106,6 +108,7 @@ impl<M: Memory> Bucket<'_, M> {
         let (core, era) = (self.core, self.era(id.db)?);
         match self.change_head(|page| core.step(page, era, id, op))? {
             Step::Done(effects) => {
+                self.note_effects(id, &effects);
                 core.count(id.db, era.flushed, effects.counts)?;
                 Ok(effects)
             }
@@ -145,8 +148,8 @@ impl<M: Memory> Core<M> {
         }
         let edit = op.decide(current.as_ref());
         match apply(page, id, record.as_ref(), edit, op, stamp) {
-            Some(effects) => {
-                seal(page, &effects, stamp);
+            Some(mut effects) => {
+                seal(page, &mut effects, stamp);
                 Step::Done(effects)
             }
             None => Step::Chain,
@@ -201,8 +204,9 @@ fn current<'a>(page: &crate::layout::page::Page<'a>, record: &Record) -> Current
 
 /// Marks the head page as changed.
 #[inline]
-pub(crate) fn seal(head: &mut PageMut<'_, '_>, effects: &Effects, stamp: u64) {
+pub(crate) fn seal(head: &mut PageMut<'_, '_>, effects: &mut Effects, stamp: u64) {
     if effects.changed {
+        effects.watchers = head.page().watchers();
         head.set_version(stamp);
         if effects.removed {
             head.set_deleted(stamp);

@@ -6,12 +6,13 @@
 //! nobody waits in a circle, and by nobody twice: what is done on behalf of a holder finds the lock
 //! in the [`Scope`].
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::bucket::{Bucket, Inside};
 use super::buckets::{Slab, Slabs};
+use super::bus::News;
 use super::core::Core;
 use crate::error::{Error, Result};
 use crate::layout::superblock::Flushes;
@@ -67,6 +68,8 @@ pub(crate) struct Held<'a, M: Memory> {
     pub pinned: Cell<Flushes>,
     /// Whether the holder may flush.
     pub may_flush: bool,
+    /// What is told when the buckets have been left.
+    pub news: RefCell<Vec<News>>,
 }
 
 /// On whose behalf an operation runs: for itself, or as a part of something that holds its buckets.
@@ -128,6 +131,7 @@ impl<M: Memory> Drop for Held<'_, M> {
                 self.slabs[slab].heads.leave(inside);
             }
         }
+        self.core.tell_all(&self.news.take());
     }
 }
 
@@ -290,6 +294,7 @@ impl<M: Memory> Core<M> {
                 inside: Vec::with_capacity(buckets.len()),
                 pinned: Cell::default(),
                 may_flush: false,
+                news: RefCell::default(),
             };
             match self.enter_all(&mut held, &buckets)? {
                 None => {

@@ -21,6 +21,7 @@ use std::sync::PoisonError;
 
 use super::bucket::{At, Bucket};
 use super::buckets::Slab;
+use super::bus::News;
 use super::core::Core;
 use super::lock::Scope;
 use super::lookup::MAX_CHAIN;
@@ -249,6 +250,7 @@ impl<M: Memory> Bucket<'_, M> {
             };
             (before, at) = (at, behind);
         }
+        self.news.push(News::everything());
         self.change_head(|page| {
             let version = page.page().version() + 1;
             page.set_version(version);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Store;
 use super::buckets::{Buckets, Slab, Slabs};
+use super::bus::Bus;
 use super::core::Core;
 use super::lock::{Patience, Right};
 use super::mend::insist;
@@ -70,6 +71,7 @@ impl<M: Memory> Store<M> {
             buckets: Buckets::new(found.slabs),
             right: found.right,
             replacing: Mutex::default(),
+            bus: Bus::default(),
         };
         // A node that is back brings memory for its buckets.
         core.replace_all()?;

@@ -18,6 +18,8 @@ struct Cleaned {
     counts: [Counts; ALL_DATABASES],
     freed: Extents,
     removed: bool,
+    /// Keys that have gone, by database, if somebody wants to hear of it.
+    gone: Vec<(u8, Vec<u8>)>,
     /// The first expiry among what stays, 0 for none.
     soonest: u64,
 }
@@ -28,6 +30,8 @@ struct Broom<'a> {
     /// The last flush that has been applied to the bucket.
     epoch: u64,
     now: u64,
+    /// The nodes that want to hear of keys that go, as bits.
+    watchers: u64,
 }
 
 impl Broom<'_> {
@@ -57,6 +61,11 @@ impl Broom<'_> {
             }
             cleaned.removed = true;
             cleaned.freed.push_record(&page.page(), &record);
+            if self.watchers != 0 {
+                let mut key = vec![0; record.key_len()];
+                page.page().view.read(record.key_at(), &mut key);
+                cleaned.gone.push((record.db(), key));
+            }
             page.remove(&record);
         }
         (page.page().count(), page.page().next())
@@ -84,7 +93,7 @@ impl<M: Memory> Bucket<'_, M> {
     fn give_page_back(&mut self, written: u64) -> Result<()> {
         let newest = self.flushes()?.epoch;
         let head = self.head();
-        let empty = head.count() == 0 && head.next() == 0;
+        let empty = head.count() == 0 && head.next() == 0 && head.watchers() == 0;
         if empty && written < newest {
             self.give_up_head();
         }
@@ -99,6 +108,7 @@ impl<M: Memory> Bucket<'_, M> {
             flushes: &flushes,
             epoch: self.head().epoch(),
             now: self.core.clock.now(),
+            watchers: self.head().watchers(),
         };
         let mut cleaned = Cleaned::default();
         let (mut kept, mut at) = (At::Head, At::Head);
@@ -118,6 +128,9 @@ impl<M: Memory> Bucket<'_, M> {
                 break;
             };
             at = behind;
+        }
+        for (db, key) in std::mem::take(&mut cleaned.gone) {
+            self.note(broom.watchers, db, &key);
         }
         self.finish(&flushes, &cleaned)
     }

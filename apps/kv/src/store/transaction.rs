@@ -1,6 +1,7 @@
 //! Transactions: buckets held together, so that everything done to them is one step.
 
 use super::Store;
+use super::bus::{Message, News};
 use super::core::Core;
 use super::db::{Db, Mark};
 use super::lock::{Held, Right, Scope};
@@ -111,13 +112,20 @@ impl<M: Memory> Db<'_, M> {
 
     fn flush_some(&self, db: Option<u8>) -> Result<()> {
         let Some(held) = self.scope.0 else {
-            let _right = self.core.flush_right()?;
-            return self.core.flush(db).map(|_| ());
+            let right = self.core.flush_right()?;
+            self.core.flush(db)?;
+            drop(right);
+            self.core.tell(u64::MAX, &Message::Flush { db });
+            return Ok(());
         };
         if !held.may_flush {
             return Err(Error::BadOption("the transaction was not planned to flush"));
         }
         held.pinned.set(self.core.flush(db)?);
+        held.news.borrow_mut().push(News {
+            nodes: u64::MAX,
+            message: Message::Flush { db },
+        });
         Ok(())
     }
 }

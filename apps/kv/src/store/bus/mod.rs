@@ -1,0 +1,221 @@
+//! What the nodes of a rack tell each other about a store: keys that others watch have changed,
+//! clients have published something.
+//!
+//! Every pair of nodes has a lane (`lane.rs`), a block in which one leaves messages and from which
+//! the other takes them. A node looks at its lanes as long as somebody of it attends, in a thread
+//! (`listen.rs`): a look at a block that nobody has written costs no packet. Who has subscribed to
+//! what is in `directory.rs`.
+//!
+//! A lane that stays full loses messages, and its receiver knows: it takes every key for changed
+//! and tells those who missed something that was published. The same when a node dies, with which
+//! messages may have gone.
+//!
+//! ```text
+//! bus       block n              directory of node n
+//!           block (1 + r)·N + s  the lane to node r from node s, of N nodes
+//! ```
+//!
+//! Nodes make the bus when one of them first needs it; until then it costs nothing.
+
+mod directory;
+mod lane;
+mod listen;
+mod message;
+mod news;
+mod publish;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::core::Core;
+use crate::error::Result;
+use crate::layout::superblock::{BUS, EVENTS, SETTINGS_BYTES};
+use crate::memory::{Memory, MemoryError};
+
+#[allow(unused_imports)] // as above
+pub(crate) use self::directory::Kind as SubscriptionKind;
+#[allow(unused_imports)] // as above
+pub(crate) use self::listen::Attention;
+pub(crate) use self::message::{Listener, Message};
+pub(crate) use self::news::News;
+
+/// How long a message waits for room in a lane whose receiver does not take what is there.
+const ROOM: Duration = Duration::from_millis(100);
+/// Between two looks whether there is room.
+const PAUSE: Duration = Duration::from_micros(50);
+/// What makes a message too long for a lane: this part of a block. Its memory is its own then.
+const FAR: usize = 4;
+
+/// This node's part.
+#[derive(Default)]
+pub(crate) struct Bus {
+    /// Where the bus is, once known.
+    base: OnceLock<u64>,
+    /// No more than there are servers on this store in this process.
+    listeners: Mutex<Vec<Weak<dyn Listener>>>,
+    attending: Mutex<listen::Attending>,
+    directory: directory::Directory,
+}
+
+impl Bus {
+    fn listeners(&self) -> MutexGuard<'_, Vec<Weak<dyn Listener>>> {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whoever listens at this node hears a message.
+    fn hear(&self, message: &Message) {
+        let all: Vec<_> = self.listeners().iter().filter_map(Weak::upgrade).collect();
+        all.iter().for_each(|listener| listener.hear(message));
+    }
+
+    pub fn add_listener(&self, listener: Weak<dyn Listener>) {
+        let mut all = self.listeners();
+        all.retain(|other| other.strong_count() != 0);
+        all.push(listener);
+    }
+}
+
+impl<M: Memory> Core<M> {
+    /// Where the bus is, if a node has made it.
+    fn bus(&self) -> Result<Option<u64>> {
+        if let Some(base) = self.bus.base.get() {
+            return Ok(Some(*base));
+        }
+        match self.setting(BUS)? {
+            0 => Ok(None),
+            base => Ok(Some(*self.bus.base.get_or_init(|| base))),
+        }
+    }
+
+    /// Where the bus is.
+    fn make_bus(&self) -> Result<u64> {
+        if let Some(base) = self.bus()? {
+            return Ok(base);
+        }
+        let block = self.memory.block_size();
+        let len = (1 + self.map.nodes) * self.map.nodes * block;
+        let mine = self.memory.alloc_on(0, len)?;
+        let zeros = vec![0; block];
+        for at in (0..len).step_by(block) {
+            self.memory.write(mine + at as u64, &zeros)?;
+        }
+        let settings = self.map.settings(self.base);
+        let first = self.memory.update(settings, SETTINGS_BYTES, |view| {
+            let first = view.u64(BUS) == 0;
+            if first {
+                view.set_u64(BUS, mine);
+            }
+            first
+        })?;
+        match first {
+            true => self.memory.publish(settings)?,
+            false => self.memory.free(mine, len)?,
+        }
+        Ok(self.bus()?.unwrap_or(mine))
+    }
+
+    /// A word of the superblock that rarely changes.
+    fn setting(&self, at: usize) -> Result<u64> {
+        let settings = self.map.settings(self.base);
+        let look = || {
+            self.memory
+                .snapshot(settings, SETTINGS_BYTES, |view| view.u64(at))
+        };
+        look().or_else(|error| self.insist(error, look))
+    }
+
+    /// The classes of keyspace events that are published, the same in the whole rack.
+    #[inline]
+    pub fn events(&self) -> Result<u64> {
+        self.setting(EVENTS)
+    }
+
+    /// Changes them for the whole rack.
+    pub fn set_events(&self, classes: u64) -> Result<()> {
+        let settings = self.map.settings(self.base);
+        self.memory.update(settings, SETTINGS_BYTES, |view| {
+            view.set_u64(EVENTS, classes)
+        })?;
+        Ok(self.memory.publish(settings)?)
+    }
+
+    fn directory_at(&self, base: u64, node: usize) -> u64 {
+        base + (node * self.map.block) as u64
+    }
+
+    fn lane_at(&self, base: u64, to: usize, from: usize) -> u64 {
+        base + (((1 + to) * self.map.nodes + from) * self.map.block) as u64
+    }
+
+    /// Tells the nodes in `nodes`, as bits. Who cannot be told is dead, or knows that it misses
+    /// something.
+    pub fn tell(&self, nodes: u64, message: &Message) {
+        let me = self.memory.id();
+        for node in (0..self.map.nodes as u16).filter(|node| nodes >> node & 1 != 0) {
+            if node == me {
+                self.bus.hear(message);
+            } else if let Ok(Some(base)) = self.bus() {
+                // A message to a node that cannot be reached is one to a dead node: see `listen`.
+                let _ = self.send(base, usize::from(node), message);
+            }
+        }
+    }
+
+    fn send(
+        &self,
+        base: u64,
+        to: usize,
+        message: &Message,
+    ) -> std::result::Result<(), MemoryError> {
+        let lane = self.lane_at(base, to, usize::from(self.memory.id()));
+        let state = self.memory.snapshot(lane, lane::HEADER, lane::State::load);
+        let state = state.or_else(|error| {
+            // What it held died with a node; the receiver finds out as well.
+            self.memory.accept(lane)?;
+            let _ = error;
+            self.memory.snapshot(lane, lane::HEADER, lane::State::load)
+        })?;
+        let Some(mut packed) = message.packed().filter(|_| state.listens) else {
+            return Ok(());
+        };
+        let far = packed.size() > self.map.block / FAR;
+        if far {
+            let addr = self.memory.alloc_on(to as u16, packed.len())?;
+            self.memory.write(addr, packed.first)?;
+            self.memory
+                .write(addr + packed.first.len() as u64, packed.second)?;
+            packed.far = Some(addr);
+        }
+        let put = self.put(lane, &packed);
+        if let Some(addr) = packed.far
+            && !matches!(put, Ok(lane::Put::Done))
+        {
+            self.memory.free(addr, packed.len())?;
+        }
+        put.map(|_| ())
+    }
+
+    /// Puts a message in a lane, waiting for room for a while.
+    fn put(
+        &self,
+        lane: u64,
+        packed: &lane::Packed<'_>,
+    ) -> std::result::Result<lane::Put, MemoryError> {
+        let (block, mut since) = (self.map.block, None);
+        loop {
+            let late = since.is_some_and(|since: Instant| since.elapsed() >= ROOM);
+            let put = |view: &mut rackmem::window::WindowMut<'_>| lane::put(view, packed, late);
+            match self.memory.update(lane, block, put)? {
+                lane::Put::Full => {
+                    since.get_or_insert_with(Instant::now);
+                    std::thread::sleep(PAUSE);
+                }
+                done => return Ok(done),
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::time::Duration;
+
+use super::{Listener, Message};
+use crate::memory::HeapMemory;
+use crate::{ExpireIf, Options, Plan, Store};
+
+/// Longer than anything here takes on a loaded machine.
+const LONG: Duration = Duration::from_secs(10);
+
+/// Keeps what it hears.
+#[derive(Default)]
+struct Diary {
+    pages: Mutex<Vec<Message>>,
+    more: Condvar,
+}
+
+impl Listener for Diary {
+    fn hear(&self, message: &Message) {
+        self.pages.lock().unwrap().push(message.clone());
+        self.more.notify_all();
+    }
+}
+
+impl Diary {
+    /// Waits for a message, and forgets it and those before.
+    fn until(&self, wanted: impl Fn(&Message) -> bool) {
+        let pages = self.pages.lock().unwrap();
+        let not_yet = |pages: &mut Vec<Message>| !pages.iter().any(&wanted);
+        let (mut pages, late) = self.more.wait_timeout_while(pages, LONG, not_yet).unwrap();
+        assert!(!late.timed_out(), "not among {pages:?}");
+        let last = pages.iter().position(wanted).unwrap();
+        pages.drain(..=last);
+    }
+
+    fn until_key(&self, name: &[u8]) {
+        self.until(|message| matches!(message, Message::Key { db: 0, key } if key == name));
+    }
+}
+
+fn rack(block: usize) -> (Store<HeapMemory>, Store<HeapMemory>, Arc<Diary>) {
+    let memory = HeapMemory::new(block, 8 << 20, 3);
+    let open = |id| {
+        let options = Options {
+            buckets: 4,
+            ..Options::default()
+        };
+        Store::open(memory.node(id), options).unwrap()
+    };
+    let (one, other, diary) = (open(0), open(2), Arc::new(Diary::default()));
+    one.listen(Arc::downgrade(&diary) as Weak<dyn Listener>);
+    (one, other, diary)
+}
+
+#[test]
+fn every_kind_of_change_of_a_watched_key_is_told_wherever_it_is_made() {
+    let (one, other, diary) = rack(4096);
+    let _attention = one.attend().unwrap();
+    one.first().watch_changes(b"key").unwrap();
+    let db = other.first();
+    let changes: [&dyn Fn(); 11] = [
+        &|| other.set(b"key", b"1").unwrap(),
+        &|| assert_eq!(other.increment(b"key", 1).unwrap(), 2),
+        &|| assert_eq!(db.append(b"key", b"x").unwrap(), 2),
+        &|| assert_eq!(db.append(b"key", &[7; 2000]).unwrap(), 2002),
+        &|| assert_eq!(db.set_range(b"key", 5, b"in place").unwrap(), 2002),
+        &|| {
+            assert!(
+                db.expire(b"key", db.now() + 100_000, ExpireIf::default())
+                    .unwrap()
+            )
+        },
+        &|| assert!(db.persist(b"key").unwrap()),
+        &|| assert!(db.rename(b"key", b"elsewhere", true).unwrap()),
+        &|| assert!(db.set_many(&[(b"key", b"1"), (b"b", b"2")], false).unwrap()),
+        &|| {
+            let all = other.transaction([&b"key"[..]], Plan::default()).unwrap();
+            assert!(all.db(0).unwrap().remove(b"key").unwrap());
+        },
+        &|| one.set(b"key", b"from its own node").unwrap(),
+    ];
+    for change in changes {
+        change();
+        diary.until_key(b"key");
+    }
+    db.flush().unwrap();
+    diary.until(|message| *message == Message::Flush { db: Some(0) });
+    other.set(b"key", b"after a flush").unwrap();
+    diary.until_key(b"key");
+}
+
+#[test]
+fn a_key_that_expires_is_told_of() {
+    let (one, other, diary) = rack(4096);
+    let _attention = one.attend().unwrap();
+    one.first().watch_changes(b"key").unwrap();
+    one.set(b"key", b"").unwrap();
+    diary.until_key(b"key");
+    let soon = one.first().now() + 1;
+    assert!(
+        other
+            .first()
+            .expire(b"key", soon, ExpireIf::default())
+            .unwrap()
+    );
+    diary.until_key(b"key");
+    while one.first().now() <= soon {
+        std::thread::yield_now();
+    }
+    // As a sweep does at the bucket's home.
+    let bucket = one.core.bucket(&one.first().id(b"key").unwrap());
+    let clean = |bucket: &mut crate::store::bucket::Bucket<'_, HeapMemory>| bucket.clean();
+    other
+        .core
+        .writing(crate::store::lock::Scope::ALONE, bucket, clean)
+        .unwrap();
+    diary.until_key(b"key");
+}
+
+#[test]
+fn who_does_not_take_its_messages_knows_that_it_misses_some() {
+    let (one, other, diary) = rack(256);
+    one.first().watch_changes(b"key").unwrap();
+    let attention = one.attend().unwrap();
+    // More than a lane holds, and nobody takes anything: the thread that would is kept busy.
+    let pages = diary.pages.lock().unwrap();
+    for _ in 0..100 {
+        other.set(b"key", b"").unwrap();
+    }
+    drop(pages);
+    diary.until(|message| *message == Message::Everything);
+    other.set(b"key", b"").unwrap();
+    diary.until_key(b"key");
+    drop(attention);
+}
+
+#[test]
+fn published_messages_of_any_length_reach_the_nodes_that_have_subscribers() {
+    let (one, other, diary) = rack(256);
+    let _attention = one.attend().unwrap();
+    assert_eq!(other.first().publish(false, b"news", b"x").unwrap(), 0);
+    one.subscribe(super::SubscriptionKind::Channel, b"news", 2)
+        .unwrap();
+    one.subscribe(super::SubscriptionKind::Pattern, b"n*", 1)
+        .unwrap();
+    for len in [0, 1, 100, 5000, 100_000] {
+        let sent: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+        assert_eq!(other.first().publish(false, b"news", &sent).unwrap(), 3);
+        diary.until(|message| {
+            matches!(message, Message::Published { shard: false, payload, .. } if *payload == sent)
+        });
+    }
+    assert_eq!(other.first().publish(true, b"news", b"").unwrap(), 0);
+    assert_eq!(
+        other
+            .subscribers(super::SubscriptionKind::Channel, &[b"news", b"x"])
+            .unwrap(),
+        [2, 0]
+    );
+}
