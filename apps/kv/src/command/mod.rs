@@ -21,6 +21,7 @@ mod scanning;
 mod set;
 mod set_algebra;
 mod sets;
+mod stream;
 mod strings;
 mod table;
 mod transactions;

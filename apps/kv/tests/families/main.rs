@@ -6,6 +6,7 @@ mod support;
 
 mod hashes;
 mod sets;
+mod streams;
 
 use support::Client;
 use support::talk::{converse, server};

@@ -21,6 +21,7 @@
 
 mod head;
 mod node;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 mod tree;
