@@ -1,5 +1,6 @@
 """Starts racks for the tests: the program of RACKMEM_BIN, or the one that was built last."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -24,6 +25,29 @@ def binary():
     return next((path for path in candidates if path.is_file()), None)
 
 
+@contextlib.contextmanager
+def rack(options):
+    """The ports of a rack's nodes. Afterwards the rack must end as it should. RACKMEM_PORTS names
+    servers that run already, such as a redis-server three times, to see what it answers."""
+    if given := os.environ.get("RACKMEM_PORTS"):
+        yield [int(port) for port in given.split(",")]
+        return
+    program = binary()
+    if program is None:
+        pytest.skip("rackmem is not built: cargo build -p rackmem-cli, or set RACKMEM_BIN")
+    size = ["--nodes", str(NODES), "--port", "0", "--buckets", "1024", "--memory", "512M"]
+    command = [program, "--json", "kv", *size, *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        listening = json.loads(process.stdout.readline())["listening"]
+        yield [int(address.rsplit(":", 1)[1]) for address in listening]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WIND_DOWN) == 130
+    finally:
+        process.kill()
+        process.wait()
+
+
 @pytest.fixture(
     scope="session",
     params=[
@@ -33,21 +57,16 @@ def binary():
     ],
 )
 def ports(request):
-    """The ports of a rack's nodes. Afterwards the rack must end as it should."""
-    program = binary()
-    if program is None:
-        pytest.skip("rackmem is not built: cargo build -p rackmem-cli, or set RACKMEM_BIN")
-    size = ["--nodes", str(NODES), "--port", "0", "--buckets", "1024", "--memory", "512M"]
-    command = [program, "--json", "kv", *size, *request.param]
-    rack = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        listening = json.loads(rack.stdout.readline())["listening"]
-        yield [int(address.rsplit(":", 1)[1]) for address in listening]
-        rack.send_signal(signal.SIGINT)
-        assert rack.wait(WIND_DOWN) == 130
-    finally:
-        rack.kill()
-        rack.wait()
+    """The ports of a rack's nodes: one rack of each kind."""
+    with rack(request.param) as ports:
+        yield ports
+
+
+@pytest.fixture(scope="session")
+def one_rack():
+    """The ports of one rack's nodes, for tests of what does not depend on the kind of rack."""
+    with rack([]) as ports:
+        yield ports
 
 
 @pytest.fixture

@@ -84,8 +84,11 @@ def redis_server():
     with tempfile.TemporaryDirectory() as folder:
         command = ["redis-server", "--port", str(port), "--save", "", "--dir", folder]
         command += ["--enable-debug-command", "yes"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
+            for line in process.stdout:
+                if "Ready to accept connections" in line:
+                    break
             yield [port]
         finally:
             end(process)
@@ -118,6 +121,7 @@ def output(suite, file, ports, seed, strict, left_out):
     environment = os.environ | {
         "RACK_PORTS": " ".join(map(str, ports)),
         "RACK_SEED": str(seed),
+        "RACK_FORGIVEN": " ".join(f"{{config set {name}}}" for name in PLAN["forgiven"]["settings"]),
         "TERM": "dumb",
     }
     with tempfile.TemporaryFile("w+", errors="replace") as printed:

@@ -90,7 +90,23 @@ const TOOLS: &[Tool] = &[
 ];
 
 /// What the tests in Python import, and what builds the Python package.
-const PYTHON_PACKAGES: &[&str] = &["maturin>=1.9,<2", "pytest>=8,<9", "redis>=5,<8"];
+const PYTHON_PACKAGES: &[&str] = &[
+    "maturin>=1.9,<2",
+    "pytest>=8,<9",
+    "redis>=5,<8",
+    // Applications that keep what they know in a Redis (tests/e2e/applications).
+    "aiocache[redis]>=0.12,<0.13",
+    "cachelib>=0.13,<1",
+    "celery>=5.5,<6",
+    "django>=5,<6",
+    "django-redis>=6,<8",
+    "dramatiq[redis]>=2,<3",
+    "flask-caching>=2.3,<3",
+    "huey>=2.5,<4",
+    "limits[redis]>=5,<6",
+    "pottery>=3,<4",
+    "rq>=2,<3",
+];
 
 /// The Debian package without which `python3 -m venv` makes nothing.
 const VENV_PACKAGE: &str = "python3-venv";

@@ -1,0 +1,65 @@
+// BullMQ: queue, worker and events at different nodes.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { FlowProducer, Queue, QueueEvents, Worker } from "bullmq";
+import Redis from "ioredis";
+
+const urls = process.env.NODES.split(" ");
+const at = (node) => ({ url: urls[node], maxRetriesPerRequest: null });
+const admin = new Redis(urls[0]);
+await admin.flushall();
+const queue = new Queue("chores", { connection: at(0) });
+const events = new QueueEvents("chores", { connection: at(2) });
+await events.waitUntilReady();
+const tries = [];
+const work = async (job) => {
+  if (job.name === "add") return job.data.left + job.data.right;
+  if (job.name === "flaky") {
+    tries.push(job.attemptsMade);
+    if (tries.length < 3) throw new Error("again");
+    return "at last";
+  }
+  if (job.name === "sum") {
+    return Object.values(await job.getChildrenValues()).reduce((sum, value) => sum + value, 0);
+  }
+  throw new Error("no such luck");
+};
+const workers = [1, 2].map((node) => new Worker("chores", work, { connection: at(node) }));
+test.after(async () => {
+  for (const worker of workers) await worker.close();
+  await events.close();
+  await queue.close();
+  admin.disconnect();
+});
+
+test("jobs", async () => {
+  const jobs = await queue.addBulk(
+    Array.from({ length: 20 }, (_, n) => ({ name: "add", data: { left: n, right: 1 } })),
+  );
+  const sums = await Promise.all(jobs.map((job) => job.waitUntilFinished(events, 60000)));
+  assert.deepEqual(sums, Array.from({ length: 20 }, (_, n) => n + 1));
+});
+
+test("failures and repeats", async () => {
+  const broken = await queue.add("broken", {});
+  await assert.rejects(broken.waitUntilFinished(events, 60000), /no such luck/);
+  const flaky = await queue.add("flaky", {}, { attempts: 3, backoff: { type: "fixed", delay: 10 } });
+  assert.equal(await flaky.waitUntilFinished(events, 60000), "at last");
+  assert.equal((await queue.getJobCounts("failed")).failed, 1);
+});
+
+test("jobs that wait, and that have a rank", async () => {
+  const later = await queue.add("add", { left: 1, right: 2 }, { delay: 300 });
+  assert.equal((await queue.getDelayed()).length, 1);
+  assert.equal(await later.waitUntilFinished(events, 60000), 3);
+  const ranked = await queue.add("add", { left: 2, right: 2 }, { priority: 5 });
+  assert.equal(await ranked.waitUntilFinished(events, 60000), 4);
+});
+
+test("a job that waits for others", async () => {
+  const flow = new FlowProducer({ connection: at(2) });
+  const child = (left) => ({ name: "add", queueName: "chores", data: { left, right: 1 } });
+  const tree = await flow.add({ name: "sum", queueName: "chores", children: [child(1), child(2)] });
+  assert.equal(await tree.job.waitUntilFinished(events, 60000), 5);
+  await flow.close();
+});
