@@ -48,7 +48,7 @@ mod store;
 
 pub use clock::Clock;
 pub use error::{Error, Result};
-pub use server::{BindError, InfoSection, Server, ServerConfig};
+pub use server::{BindError, InfoSection, Server, ServerConfig, TlsConfig};
 pub use store::{
     Condition, Db, ExpireIf, Expiry, Keys, Kind, Losses, Mark, Meta, Options, Plan, SetOptions,
     SetOutcome, Store, Sweep, Swept, Transaction, Values,

@@ -163,9 +163,15 @@ impl Output {
         let n = self.sent - before;
         self.sent = 0;
         self.data.clear();
+        // A socket with a buffer of its own may still have some of it.
+        let flow = match to.flush() {
+            Ok(()) => Flow::Open,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Flow::Dry,
+            Err(_) => Flow::Ended,
+        };
         if self.data.capacity() > KEEP {
             self.data = Vec::new();
         }
-        (n, Flow::Open)
+        (n, flow)
     }
 }

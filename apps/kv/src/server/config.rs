@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use super::tls::TlsConfig;
+
 /// Writes a section of INFO: lines of `name:value`, each ended by `\r\n`.
 pub type InfoSection = Arc<dyn Fn(&mut String) + Send + Sync>;
 
@@ -20,6 +22,8 @@ pub struct ServerConfig {
     /// A file with a line of rules for each user: read when the rack has no users yet, and by
     /// ACL LOAD; written by ACL SAVE.
     pub acl_file: Option<std::path::PathBuf>,
+    /// Serves TLS. `None`: connections are not encrypted.
+    pub tls: Option<TlsConfig>,
     /// Threads that serve connections.
     pub workers: usize,
     /// Connections at a time.
@@ -35,6 +39,7 @@ impl Default for ServerConfig {
             addr,
             password: None,
             acl_file: None,
+            tls: None,
             workers: 1,
             max_clients: 10_000,
             sections: Vec::new(),
@@ -51,6 +56,8 @@ pub enum BindError {
     BadOption(&'static str),
     /// The file of users cannot be read, or is none.
     Users(String),
+    /// A certificate or key cannot be read, or is none.
+    Tls(String),
     /// The system refused.
     Io(std::io::Error),
 }
@@ -73,6 +80,7 @@ impl fmt::Display for BindError {
                 )
             }
             Self::BadOption(why) => f.write_str(why),
+            Self::Tls(why) => write!(f, "TLS: {why}"),
             Self::Users(why) => write!(f, "users: {why}"),
             Self::Io(error) => write!(f, "cannot listen on {error}"),
         }
@@ -95,9 +103,15 @@ impl ServerConfig {
     /// Those of [`super::Server::bind`].
     pub fn probe(&self) -> Result<(), BindError> {
         self.check()?;
+        self.load_tls()?;
         std::net::TcpListener::bind(self.addr)
             .map(drop)
             .map_err(|error| BindError::at(self.addr, &error))
+    }
+
+    pub(crate) fn load_tls(&self) -> Result<Option<Arc<rustls::ServerConfig>>, BindError> {
+        let loaded = self.tls.as_ref().map(TlsConfig::load).transpose();
+        loaded.map_err(BindError::Tls)
     }
 
     pub(crate) fn check(&self) -> Result<(), BindError> {

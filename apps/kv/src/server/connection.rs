@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use mio::net::TcpStream;
-
 use super::buffer::{Flow, Input, Output, Spare};
 use super::registry::Client;
 use super::session::{Identity, Session};
 use super::shared::{Shared, Stats};
+use super::tls::Socket;
 use crate::command::dispatch::{decline, dispatch};
 use crate::memory::Memory;
 use crate::resp::parse::Parser;
@@ -33,7 +32,7 @@ pub(crate) enum Next {
 
 /// A client's connection.
 pub(crate) struct Connection {
-    stream: TcpStream,
+    socket: Socket,
     session: Session,
     parser: Parser,
     input: Input,
@@ -45,9 +44,9 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub fn new(stream: TcpStream, client: Arc<Client>, identity: Identity) -> Self {
+    pub fn new(socket: Socket, client: Arc<Client>, identity: Identity) -> Self {
         Self {
-            stream,
+            socket,
             session: Session::new(client, identity),
             parser: Parser::default(),
             input: Input::default(),
@@ -57,8 +56,8 @@ impl Connection {
         }
     }
 
-    pub fn stream(&mut self) -> &mut TcpStream {
-        &mut self.stream
+    pub fn socket(&mut self) -> &mut Socket {
+        &mut self.socket
     }
 
     pub fn client(&self) -> &Client {
@@ -100,7 +99,8 @@ impl Connection {
                 Flow::Dry if blocked => return Next::Event,
                 _ => {}
             }
-            if self.session.closing && self.output.pending() == 0 {
+            let behind = self.socket.is_behind();
+            if self.session.closing && self.output.pending() == 0 && !behind {
                 return Next::Close;
             }
             if blocked {
@@ -117,21 +117,23 @@ impl Connection {
     }
 
     fn send(&mut self, stats: &Stats) -> Flow {
-        if self.output.pending() == 0 {
+        if self.output.pending() == 0 && !self.socket.is_behind() {
             return Flow::Open;
         }
-        let (n, flow) = self.output.drain(&mut self.stream);
+        let (n, flow) = self.output.drain(&mut self.socket);
         Stats::add(&stats.calls, 1);
         Stats::add(&stats.output, n as u64);
         flow
     }
 
     fn receive(&mut self, stats: &Stats) -> Flow {
-        let (n, flow) = self.input.fill(&mut self.stream);
+        let (n, flow) = self.input.fill(&mut self.socket);
         Stats::add(&stats.calls, 1);
         Stats::add(&stats.input, n as u64);
-        // A short read has emptied the system's buffer, unless the end is in there too.
-        if flow == Flow::Dry && (n == 0 || !self.ended) {
+        // A short read has emptied the system's buffer, unless the end is in there too. TLS comes in
+        // records, of which there may be more.
+        let emptied = !self.ended && !self.socket.is_secure();
+        if flow == Flow::Dry && (n == 0 || emptied) {
             self.readable = false;
         }
         flow

@@ -7,6 +7,7 @@ pub(crate) mod control;
 pub(crate) mod registry;
 pub(crate) mod session;
 pub(crate) mod shared;
+mod tls;
 mod worker;
 
 use std::net::SocketAddr;
@@ -21,16 +22,18 @@ use mio::{Interest, Poll, Waker};
 use self::control::Control;
 use self::registry::Registry;
 use self::shared::{Desk, Shared, Stats};
-use self::worker::{LISTENER, WAKER, Worker};
+use self::worker::{LISTENER, Listener, SECURE, WAKER, Worker};
 use crate::command::index::Index;
 use crate::memory::Memory;
 use crate::store::Store;
 
 pub use self::config::{BindError, InfoSection, ServerConfig};
+pub use self::tls::TlsConfig;
 
 /// A running server. Dropping it stops it.
 pub struct Server {
     addr: SocketAddr,
+    tls_addr: Option<SocketAddr>,
     stop: Box<dyn Fn() + Send + Sync>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -43,7 +46,9 @@ impl Server {
         let commands = Index::new();
         let control = Control::new(&config, &commands);
         control.begin(&store).map_err(BindError::Users)?;
-        Self::start(store, config, commands, control).map_err(|error| BindError::at(addr, &error))
+        let tls = config.load_tls()?;
+        Self::start(store, config, commands, control, tls)
+            .map_err(|error| BindError::at(addr, &error))
     }
 
     fn start<M: Memory>(
@@ -51,21 +56,33 @@ impl Server {
         config: ServerConfig,
         commands: Index<M>,
         control: Control,
+        tls: Option<Arc<rustls::ServerConfig>>,
     ) -> std::io::Result<Self> {
-        let mut listener = TcpListener::bind(config.addr)?;
-        let addr = listener.local_addr()?;
+        let mut listeners = Vec::new();
+        let first_is_secure = config.tls.as_ref().is_some_and(|tls| tls.port.is_none());
+        listeners.push(listen(config.addr, first_is_secure)?);
+        if let Some(port) = config.tls.as_ref().and_then(|tls| tls.port) {
+            listeners.push(listen(SocketAddr::new(config.addr.ip(), port), true)?);
+        }
+        let addr = listeners[0].socket.local_addr()?;
+        let secure = listeners.iter().find(|listener| listener.secure);
+        let tls_addr = secure
+            .map(|listener| listener.socket.local_addr())
+            .transpose()?;
         let polls = (0..config.workers)
             .map(|_| Poll::new())
             .collect::<std::io::Result<Vec<_>>>()?;
         let desks = polls.iter().map(desk).collect::<std::io::Result<_>>()?;
-        polls[0]
-            .registry()
-            .register(&mut listener, LISTENER, Interest::READABLE)?;
+        for (listener, token) in listeners.iter_mut().zip([LISTENER, SECURE]) {
+            let registry = polls[0].registry();
+            registry.register(&mut listener.socket, token, Interest::READABLE)?;
+        }
         let shared = Arc::new(Shared {
             store,
             config,
             addr,
             control,
+            tls,
             commands,
             registry: Registry::default(),
             desks,
@@ -79,12 +96,13 @@ impl Server {
         };
         let mut server = Self {
             addr,
+            tls_addr,
             stop: Box::new(stop),
             threads: Vec::new(),
         };
-        let mut listener = Some(listener);
         for (number, poll) in polls.into_iter().enumerate() {
-            let worker = Worker::new(shared.clone(), number, poll, listener.take());
+            let listeners = std::mem::take(&mut listeners);
+            let worker = Worker::new(shared.clone(), number, poll, listeners);
             let name = format!("kv-{}-{number}", addr.port());
             server.threads.push(
                 std::thread::Builder::new()
@@ -98,6 +116,11 @@ impl Server {
     /// Where it listens.
     pub fn local_addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Where it listens for clients that speak TLS, if there is TLS.
+    pub fn tls_addr(&self) -> Option<SocketAddr> {
+        self.tls_addr
     }
 
     /// Ends all connections and waits for the threads.
@@ -118,6 +141,11 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+fn listen(addr: SocketAddr, secure: bool) -> std::io::Result<Listener> {
+    let socket = TcpListener::bind(addr)?;
+    Ok(Listener { socket, secure })
 }
 
 fn desk(poll: &Poll) -> std::io::Result<Desk> {

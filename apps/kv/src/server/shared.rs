@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use mio::Waker;
-use mio::net::TcpStream;
 
 use super::config::ServerConfig;
 use super::control::Control;
 use super::registry::{Client, Registry};
+use super::tls::Socket;
 use crate::command::index::Index;
 use crate::memory::Memory;
 use crate::store::Store;
@@ -60,7 +60,7 @@ impl Stats {
 
 /// A connection on its way to its worker.
 pub(crate) struct Arrival {
-    pub stream: TcpStream,
+    pub socket: Socket,
     pub client: Arc<Client>,
 }
 
@@ -78,6 +78,8 @@ pub(crate) struct Shared<M: Memory> {
     pub config: ServerConfig,
     pub addr: SocketAddr,
     pub control: Control,
+    /// What connections that speak TLS are made with.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
     pub commands: Index<M>,
     pub registry: Registry,
     pub desks: Vec<Desk>,

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Write};
-use std::net::Shutdown;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use mio::{Events, Interest, Poll, Token};
 use super::buffer::Spare;
 use super::connection::{Connection, Next};
 use super::shared::{Arrival, Shared, Stats};
+use super::tls::Socket;
 use crate::memory::Memory;
 use crate::store::Sweep;
 
@@ -20,6 +20,8 @@ use crate::store::Sweep;
 pub(crate) const WAKER: Token = Token(usize::MAX);
 /// The listener.
 pub(crate) const LISTENER: Token = Token(usize::MAX - 1);
+/// The listener that speaks TLS, if there is another.
+pub(crate) const SECURE: Token = Token(usize::MAX - 2);
 /// Events taken at a time.
 const EVENTS: usize = 256;
 /// How often a worker looks up with nothing to do.
@@ -34,12 +36,19 @@ const SWEEP_TIME: Duration = Duration::from_millis(1);
 /// a little at once.
 const SWEEP_TICK: Duration = Duration::from_millis(10);
 
+/// Where clients come in.
+pub(crate) struct Listener {
+    pub socket: TcpListener,
+    /// They speak TLS.
+    pub secure: bool,
+}
+
 /// A worker's own state.
 pub(crate) struct Worker<M: Memory> {
     shared: Arc<Shared<M>>,
     number: usize,
     poll: Poll,
-    listener: Option<TcpListener>,
+    listeners: Vec<Listener>,
     connections: Vec<Option<Box<Connection>>>,
     /// What the connection that has its turn reads and writes with.
     spare: Spare,
@@ -58,13 +67,13 @@ impl<M: Memory> Worker<M> {
         shared: Arc<Shared<M>>,
         number: usize,
         poll: Poll,
-        listener: Option<TcpListener>,
+        listeners: Vec<Listener>,
     ) -> Self {
         Self {
             shared,
             number,
             poll,
-            listener,
+            listeners,
             connections: Vec::new(),
             spare: Spare::default(),
             vacant: Vec::new(),
@@ -93,7 +102,7 @@ impl<M: Memory> Worker<M> {
             for event in &events {
                 match event.token() {
                     WAKER => self.wake(),
-                    LISTENER => self.accept(),
+                    LISTENER | SECURE => self.accept(),
                     Token(place) => {
                         if let Some(Some(connection)) = self.connections.get_mut(place) {
                             connection.notice(
@@ -145,8 +154,8 @@ impl<M: Memory> Worker<M> {
     fn close(&mut self, place: usize) {
         if let Some(mut connection) = self.connections.get_mut(place).and_then(Option::take) {
             // The connection may already be gone; then there is nothing to undo.
-            let _ = self.poll.registry().deregister(connection.stream());
-            let _ = connection.stream().shutdown(Shutdown::Both);
+            let _ = self.poll.registry().deregister(connection.socket().tcp());
+            connection.socket().end();
             Stats::add(
                 &self.stats().held,
                 0u64.wrapping_sub(connection.held() as u64),
@@ -176,17 +185,20 @@ impl<M: Memory> Worker<M> {
 
     /// Takes all connections that wait at the listener.
     fn accept(&mut self) {
-        while let Some(listener) = &self.listener {
-            match listener.accept() {
-                Ok((stream, _)) => self.assign(stream),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Nothing left, or no descriptors left: the tick tries again.
-                Err(_) => break,
+        for i in 0..self.listeners.len() {
+            let secure = self.listeners[i].secure;
+            loop {
+                match self.listeners[i].socket.accept() {
+                    Ok((stream, _)) => self.assign(stream, secure),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    // Nothing left, or no descriptors left: the tick tries again.
+                    Err(_) => break,
+                }
             }
         }
     }
 
-    fn assign(&mut self, mut stream: TcpStream) {
+    fn assign(&mut self, mut stream: TcpStream, secure: bool) {
         let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else {
             return; // gone already
         };
@@ -197,13 +209,20 @@ impl<M: Memory> Worker<M> {
         else {
             Stats::add(&self.stats().rejected, 1);
             // A courtesy: the connection ends either way.
-            let _ = stream.write(b"-ERR max number of clients reached\r\n");
+            if !secure {
+                let _ = stream.write(b"-ERR max number of clients reached\r\n");
+            }
             return;
         };
         Stats::add(&self.stats().connections, 1);
         // Only costs latency when it fails.
         let _ = stream.set_nodelay(true);
-        let arrival = Arrival { stream, client };
+        let secure = secure.then(|| self.shared.tls.clone()).flatten();
+        let Ok(socket) = Socket::new(stream, secure) else {
+            self.shared.registry.remove(client.id);
+            return;
+        };
+        let arrival = Arrival { socket, client };
         let worker = self.next % self.shared.desks.len();
         self.next = worker + 1;
         if worker == self.number {
@@ -218,13 +237,13 @@ impl<M: Memory> Worker<M> {
         let _ = desk.waker.wake();
     }
 
-    fn welcome(&mut self, Arrival { mut stream, client }: Arrival) {
+    fn welcome(&mut self, Arrival { mut socket, client }: Arrival) {
         let place = self.vacant.pop().unwrap_or(self.connections.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
         if self
             .poll
             .registry()
-            .register(&mut stream, Token(place), interest)
+            .register(socket.tcp(), Token(place), interest)
             .is_err()
         {
             self.shared.registry.remove(client.id);
@@ -232,7 +251,7 @@ impl<M: Memory> Worker<M> {
             return;
         }
         let identity = self.shared.control.users.newcomer();
-        let connection = Box::new(Connection::new(stream, client, identity));
+        let connection = Box::new(Connection::new(socket, client, identity));
         if place == self.connections.len() {
             self.connections.push(None);
         }
@@ -270,15 +289,15 @@ impl<M: Memory> Worker<M> {
         self.swept = Instant::now();
         self.wake();
         self.accept();
-        match self.listener {
-            Some(_) => {
+        match self.listeners.is_empty() {
+            false => {
                 // Users that cannot be read now stay as they were, and are asked for again.
                 if let Ok(true) = self.shared.control.users.refresh(&self.shared.store) {
                     self.shared.end_strangers();
                 }
                 self.sweep();
             }
-            None => self.shared.store.catch_up(),
+            true => self.shared.store.catch_up(),
         }
     }
 }

@@ -79,6 +79,7 @@ impl Client {
             config,
             addr: nowhere,
             control,
+            tls: None,
             commands,
             registry,
             desks: Vec::new(),

@@ -8,7 +8,7 @@ use crate::stop::Stop;
 use crate::store::{self, AtNode};
 use crate::watching::MetricsArgs;
 use rackmem::{Node, Rack, check_kv_copies};
-use rackmem_kv::{Server, Store};
+use rackmem_kv::{Server, ServerConfig, Store};
 use std::net::{Ipv4Addr, SocketAddr};
 
 pub fn run(
@@ -47,10 +47,14 @@ fn start<M: AtNode>(
     open: impl Fn(Node) -> Result<Store<M>>,
 ) -> Result<Vec<Server>> {
     let mut servers = Vec::with_capacity(ports.len());
-    for (node, &port) in rack.nodes().iter().zip(ports) {
+    for (nth, (node, &port)) in rack.nodes().iter().zip(ports).enumerate() {
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let bound = open(node.clone()).and_then(|store| {
-            let config = serve.config(&store, addr);
+            let tls = serve.secure.config(nth);
+            let config = ServerConfig {
+                tls,
+                ..serve.config(&store, addr)
+            };
             listen::bind(store, config)
         });
         match bound {

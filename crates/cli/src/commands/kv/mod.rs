@@ -13,7 +13,7 @@ use crate::rack_args::{RackArgs, node};
 use crate::store::AtNode;
 use crate::watching::MetricsArgs;
 use clap::Args;
-use rackmem_kv::{ServerConfig, Store};
+use rackmem_kv::{ServerConfig, Store, TlsConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -41,7 +41,8 @@ while one dies, and each command takes some round trips of a majority; half of `
 or at every node:
   rackmem kv --rack rack.toml --node 1 --listen 127.0.0.1:7380 --copies 3
 
-An address other than loopback requires a password. Connections are not encrypted.";
+An address other than loopback requires a password. Connections are encrypted with
+  rackmem kv --tls-cert server.pem --tls-key server.key     and --tls-ca clients.pem: only clients with a certificate";
 
 /// Options of `rackmem kv`.
 #[derive(Debug, Args)]
@@ -78,6 +79,8 @@ struct ServeArgs {
     /// Read users from FILE if the rack has none yet: a line each, `user NAME RULE...`
     #[arg(long, value_name = "FILE")]
     aclfile: Option<PathBuf>,
+    #[command(flatten)]
+    secure: TlsArgs,
     /// Serve clients of each node with W threads
     #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     workers: u16,
@@ -106,9 +109,47 @@ impl ServeArgs {
             addr,
             password: self.password.clone().or_else(from_environment),
             acl_file: self.aclfile.clone(),
+            tls: self.secure.config(0),
             workers: self.workers.into(),
             ..ServerConfig::default()
         }
+    }
+}
+
+/// TLS, for clients.
+#[derive(Debug, Args)]
+struct TlsArgs {
+    /// Serve TLS with the certificate in FILE (PEM, with those between it and its authority)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// And the private key in FILE
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Let in only clients with a certificate of an authority in FILE
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_ca: Option<PathBuf>,
+    /// Listen for TLS on PORT (at node 1 on PORT+1 and so on; 0: any free ports), and for plain
+    /// text as before; left out: for TLS only
+    #[arg(long, value_name = "PORT", requires = "tls_cert")]
+    tls_port: Option<u16>,
+}
+
+impl TlsArgs {
+    /// What the `nth` node of this process serves.
+    fn config(&self, nth: usize) -> Option<TlsConfig> {
+        let (cert, key) = (self.tls_cert.clone()?, self.tls_key.clone()?);
+        let nth = u16::try_from(nth).unwrap_or(u16::MAX);
+        let port = self.tls_port.map(|port| match port {
+            0 => 0,
+            port => port.saturating_add(nth),
+        });
+        let ca = self.tls_ca.clone();
+        Some(TlsConfig {
+            cert,
+            key,
+            ca,
+            port,
+        })
     }
 }
 
