@@ -35,6 +35,7 @@ extern crate self as rackmem_kv;
 mod acl;
 mod clock;
 mod command;
+mod double;
 mod error;
 mod glob;
 mod hash;

@@ -126,7 +126,7 @@ impl Number {
 }
 
 /// Hexadecimal digits, with a fraction and a power of two if there are: `0x1.8p-3`.
-fn parse_hexadecimal(text: &str) -> Option<f64> {
+pub(crate) fn parse_hexadecimal(text: &str) -> Option<f64> {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => (-1.0, rest),
         None => (1.0, text.strip_prefix('+').unwrap_or(text)),

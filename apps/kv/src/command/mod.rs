@@ -21,6 +21,7 @@ mod scanning;
 mod set;
 mod set_algebra;
 mod sets;
+mod sorted_set;
 mod stream;
 mod strings;
 mod table;

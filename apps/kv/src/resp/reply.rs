@@ -52,6 +52,24 @@ impl Reply<'_> {
         self.int(value as i64);
     }
 
+    pub fn double(&mut self, value: f64) {
+        let mut text = Vec::new();
+        crate::double::push(value, &mut text);
+        self.number(&text);
+    }
+
+    /// The text of a number that need not be whole.
+    pub fn number(&mut self, text: &[u8]) {
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text),
+            Protocol::Resp3 => {
+                self.out.push(b',');
+                self.out.extend_from_slice(text);
+                self.out.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
     pub fn flag(&mut self, value: bool) {
         self.int(i64::from(value));
     }

@@ -6,6 +6,7 @@ mod support;
 
 mod hashes;
 mod sets;
+mod sorted_sets;
 mod streams;
 
 use support::Client;

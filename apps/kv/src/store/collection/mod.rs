@@ -12,7 +12,7 @@
 //! | set | 0 | hash of the member, member ([`hashed`]) | none |
 //! | hash | 0 | hash of the field, field | value |
 //! | sorted set | 0 | score, member | none |
-//! | | 1 | hash of the member, member: once tree 0 is not in the record any more | score |
+//! | | 1 | hash of the member, member: while tree 0 has several leaves (`sorted.rs`) | score |
 //! | stream | 0 | number of the entry | fields |
 //! | | 1 | what is known of the stream and its groups | |
 //!
@@ -21,6 +21,7 @@
 
 mod head;
 mod node;
+pub(crate) mod sorted;
 pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
@@ -100,6 +101,11 @@ impl<M: Memory> Collection<'_, M> {
     /// Entries in a tree.
     pub fn count(&self, tree: usize) -> u64 {
         self.trees[tree].count()
+    }
+
+    /// Levels of a tree above its leaves.
+    pub fn level(&self, tree: usize) -> u8 {
+        self.trees[tree].root().level()
     }
 
     /// Whether a tree lies in the key's record, as far as is known before the change is stored.

@@ -359,7 +359,7 @@ impl Tree {
 }
 
 impl Child {
-    fn level(&self) -> u8 {
+    pub fn level(&self) -> u8 {
         match &self.link {
             Link::Stored(place) => place.level,
             Link::Here(node) => node.level(),
