@@ -98,7 +98,8 @@ impl Number {
         sum.is_finite().then_some(Self::Float(sum))
     }
 
-    fn float(self) -> f64 {
+    /// The nearest number of double precision.
+    pub fn float(self) -> f64 {
         match self {
             Self::Exact(exact) => exact as f64 / ONE as f64,
             Self::Float(float) => float,

@@ -151,11 +151,68 @@ fn transactions_are_whole(world: &World, rounds: u64) {
     });
 }
 
+/// Producers, consumers, and those who move elements from one list to another between them, at all
+/// nodes: each element is taken once, and a consumer gets those of a producer in their order.
+fn queues_deliver_once_and_in_order(world: &World, rounds: usize) {
+    let (taken, all) = (AtomicU64::new(0), 3 * rounds as u64);
+    let consume = &|node: usize| {
+        let (mut client, mut got) = (world.client(node), Vec::new());
+        while taken.load(SeqCst) != all {
+            let reply = client.say("RPOP ready");
+            if reply == "nil" {
+                continue;
+            }
+            taken.fetch_add(1, SeqCst);
+            let (from, i) = reply.trim_matches('"').split_once(':').unwrap();
+            got.push((number(from), number(i)));
+        }
+        got
+    };
+    let got: Vec<Vec<_>> = std::thread::scope(|scope| {
+        for node in 0..3 {
+            let mut client = world.client(node);
+            scope.spawn(move || {
+                for i in 0..rounds {
+                    client.say(&format!("LPUSH raw {node}:{i}"));
+                }
+            });
+        }
+        let consumers: Vec<_> = (0..3)
+            .map(|node| scope.spawn(move || consume(node)))
+            .collect();
+        for node in 0..2 {
+            let (mut client, taken) = (world.client(node), &taken);
+            scope.spawn(move || {
+                while taken.load(SeqCst) != all {
+                    client.say("LMOVE raw ready RIGHT LEFT");
+                }
+            });
+        }
+        consumers.into_iter().map(|c| c.join().unwrap()).collect()
+    });
+    for got in &got {
+        for from in 0..3 {
+            assert!(
+                got.iter().filter(|(f, _)| *f == from).is_sorted(),
+                "a producer's elements came out of order"
+            );
+        }
+    }
+    let mut all: Vec<_> = got.into_iter().flatten().collect();
+    all.sort_unstable();
+    let each = (0..3).flat_map(|from| (0..rounds as u64).map(move |i| (from, i)));
+    assert!(
+        all.into_iter().eq(each),
+        "an element was lost, or taken twice"
+    );
+}
+
 fn everything(mode: Mode, fabric: Fabric, rounds: u64) {
     let world = world(mode, fabric);
     last_write_wins(&world, rounds);
     counters_count(&world, rounds);
     transactions_are_whole(&world, rounds / 2);
+    queues_deliver_once_and_in_order(&world, rounds as usize / 10);
     let mut clients: Vec<_> = (0..3).map(|node| world.client(node)).collect();
     let long = "x".repeat(5000);
     assert_eq!(clients[0].say(&format!("SET long {long}")), "+OK");

@@ -15,6 +15,7 @@ mod interleaved;
 mod introspect;
 mod key_words;
 mod keys;
+mod lists;
 mod numbers;
 mod random;
 mod scanning;
@@ -26,6 +27,7 @@ mod stream;
 mod strings;
 mod table;
 mod transactions;
+mod waiting;
 
 use std::borrow::Cow;
 

@@ -5,6 +5,7 @@
 mod support;
 
 mod hashes;
+mod lists;
 mod sets;
 mod sorted_sets;
 mod streams;

@@ -16,9 +16,11 @@
 //! | stream | 0 | number of the entry | fields |
 //! | | 1 | what is known of the stream and its groups | |
 //!
-//! Commands use [`Db::view`], [`Db::change`] and [`Db::replace`].
+//! Commands use [`Db::view`], [`Db::change`], [`Db::change_both`] and [`Db::replace`].
 //! What they are given is a [`Collection`].
 
+mod both;
+mod encoding;
 mod head;
 mod node;
 pub(crate) mod sorted;
@@ -167,32 +169,6 @@ impl<M: Memory> Collection<'_, M> {
     /// Takes out what is at these positions.
     pub fn cut(&mut self, tree: usize, range: Range<u64>) -> Result<()> {
         self.trees[tree].cut(self.core, range)
-    }
-
-    /// What OBJECT ENCODING says of a value of this kind and size.
-    pub fn encoding(&self) -> Result<&'static str> {
-        let small = self.is_small(0);
-        Ok(match self.kind {
-            Kind::String => "raw",
-            Kind::Stream => "stream",
-            Kind::Set if self.are_integers()? => "intset",
-            _ if small => "listpack",
-            Kind::List => "quicklist",
-            Kind::Set | Kind::Hash => "hashtable",
-            Kind::SortedSet => "skiplist",
-        })
-    }
-
-    /// Whether it is a set of some integers, as far as Redis would keep it as such.
-    fn are_integers(&self) -> Result<bool> {
-        let (mut all, few) = (true, self.count(0) <= 512);
-        if few {
-            self.walk(0, 0, |member, _| {
-                all = crate::number::parse_i64(unhashed(member)).is_some();
-                all
-            })?;
-        }
-        Ok(all && few)
     }
 
     /// Bytes of memory that its nodes take, beside the record.

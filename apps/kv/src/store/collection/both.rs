@@ -1,0 +1,123 @@
+//! Two keys' collections changed as one: both, or neither.
+
+use super::{Collection, Put, Tree, Update, head};
+use crate::error::{Error, Result};
+use crate::layout::kind::Kind;
+use crate::layout::page::record_size;
+use crate::memory::{Access, Memory};
+use crate::store::Db;
+
+/// What is known of a collection while nothing of its bucket is borrowed.
+struct Known {
+    existed: bool,
+    expiry: u64,
+    trees: Vec<Tree>,
+}
+
+impl<M: Memory> Db<'_, M> {
+    /// Lets `f` change the collections of two different keys, as [`Db::change`] does those of one.
+    ///
+    /// # Errors
+    /// As for [`Db::change`]. When memory runs out, neither is changed.
+    pub(crate) fn change_both<R>(
+        &self,
+        keys: [&[u8]; 2],
+        kind: Kind,
+        mut f: impl FnMut(&mut Collection<'_, M>, &mut Collection<'_, M>) -> Result<R>,
+    ) -> Result<R> {
+        self.together(&keys, Access::Write, |db| {
+            let mut patience = db.core.patience();
+            loop {
+                match db.try_both(keys, kind, &mut f) {
+                    Err(error) if error.is_node_lost() => db.mend_both(keys, error)?,
+                    done => return done,
+                }
+                patience.pause()?;
+            }
+        })
+    }
+
+    fn mend_both(&self, keys: [&[u8]; 2], error: Error) -> Result<()> {
+        if self.core.lost_in_bucket(error)? {
+            for key in keys {
+                let bucket = self.core.bucket(&self.id(key)?);
+                self.core
+                    .writing(self.scope, bucket, |bucket| bucket.mend())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn known(&self, key: &[u8], kind: Kind) -> Result<Collection<'_, M>> {
+        let id = self.id(key)?;
+        let bucket = self.core.bucket(&id);
+        let Known {
+            existed,
+            expiry,
+            trees,
+        } = self.core.writing(self.scope, bucket, |bucket| {
+            let found = bucket.collection(&id, kind)?;
+            Ok(Known {
+                existed: found.existed,
+                expiry: found.expiry,
+                trees: found.trees,
+            })
+        })?;
+        Ok(Collection {
+            core: self.core,
+            kind,
+            existed,
+            expiry,
+            trees,
+        })
+    }
+
+    fn try_both<R>(
+        &self,
+        keys: [&[u8]; 2],
+        kind: Kind,
+        f: &mut impl FnMut(&mut Collection<'_, M>, &mut Collection<'_, M>) -> Result<R>,
+    ) -> Result<R> {
+        let core = self.core;
+        let [mut first, mut second] = [self.known(keys[0], kind)?, self.known(keys[1], kind)?];
+        let done = f(&mut first, &mut second)?;
+        let mut fresh = first.store()?;
+        match second.store() {
+            Ok(more) => fresh.extend(more),
+            Err(error) => return core.keep(Err(error), fresh),
+        }
+        let changed = [(keys[0], first), (keys[1], second)];
+        let heads = changed
+            .each_ref()
+            .map(|(_, found)| head::encode(&found.trees));
+        // Nothing that follows needs memory.
+        let mut sizes = Vec::new();
+        for ((key, _), head) in changed.iter().zip(&heads) {
+            let bucket = core.bucket(&self.id(key)?);
+            sizes.push((bucket, record_size(key.len(), head.len())));
+        }
+        let mut stored = core.reserve(self.scope, &sizes);
+        for ((key, found), head) in changed.iter().zip(&heads) {
+            stored = stored.and_then(|()| self.put(key, found, head));
+        }
+        core.keep(stored, fresh)?;
+        for place in changed
+            .iter()
+            .flat_map(|(_, found)| &found.trees)
+            .flat_map(|tree| &tree.freed)
+        {
+            core.memory.free(place.addr, place.len)?;
+        }
+        Ok(done)
+    }
+
+    fn put(&self, key: &[u8], found: &Collection<'_, M>, head: &[u8]) -> Result<()> {
+        let mut op = Update(Put {
+            kind: found.kind,
+            head: found.is_any().then_some(head),
+            expiry: found.expiry,
+        });
+        self.core.edit(self.scope, &self.id(key)?, &mut op)?;
+        Ok(())
+    }
+}
