@@ -44,6 +44,7 @@ pub mod memory;
 mod number;
 pub mod rdb;
 mod resp;
+mod script;
 mod server;
 mod store;
 

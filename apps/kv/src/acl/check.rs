@@ -15,7 +15,6 @@ use crate::server::shared::Shared;
 pub(crate) enum Context {
     Client,
     Transaction,
-    #[allow(dead_code)] // until scripts ask
     Script,
 }
 

@@ -8,7 +8,7 @@ use crate::resp::reply::Protocol;
 use crate::server::session::Identity;
 
 /// The version of Redis whose behaviour this server goes by.
-pub(super) const REDIS_VERSION: &str = "7.0.0";
+pub(crate) const REDIS_VERSION: &str = "7.0.0";
 
 pub(super) fn ping<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     match call.args.len() {

@@ -15,6 +15,7 @@ const TEXTS: &[(&str, &[Entry])] = &[
     ("latency", LATENCY),
     ("memory", MEMORY),
     ("object", OBJECT),
+    ("script", SCRIPT),
     ("slowlog", SLOWLOG),
 ];
 
@@ -240,6 +241,29 @@ const SLOWLOG: &[Entry] = &[
     ),
     ("len", "", &["Return how many slow commands are kept."]),
     ("reset", "", &["Forget them."]),
+];
+
+const SCRIPT: &[Entry] = &[
+    (
+        "exists",
+        "<sha1> [<sha1> ...]",
+        &["Tell of each script whether the rack knows it."],
+    ),
+    (
+        "flush",
+        "[ASYNC|SYNC]",
+        &["Let the rack forget all scripts, at once in either mode."],
+    ),
+    (
+        "kill",
+        "",
+        &["End the scripts that this node has run for long, if they have not written."],
+    ),
+    (
+        "load",
+        "<script>",
+        &["Let the rack know a script without running it."],
+    ),
 ];
 
 /// HELP of every command that has subcommands.

@@ -166,7 +166,7 @@ fn getkeys<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         return Err("ERR Invalid number of arguments specified for command".into());
     }
     let keys: Vec<_> = command.keys.positions(args).map(|i| args.at(i)).collect();
-    if keys.is_empty() {
+    if keys.is_empty() && !command.keys.is_movable() {
         return Err("ERR The command has no key arguments".into());
     }
     call.reply.array(keys.len());

@@ -19,6 +19,7 @@ mod lists;
 mod numbers;
 mod random;
 mod scanning;
+mod scripting;
 mod set;
 mod set_algebra;
 mod sets;
@@ -40,6 +41,8 @@ use crate::resp::reply::Reply;
 use crate::server::session::Session;
 use crate::server::shared::{Shared, Stats};
 use crate::store::Db;
+
+pub(crate) use self::connection::REDIS_VERSION;
 
 /// Bytes of a reply at most; a command whose reply would be longer gets an error instead.
 pub(crate) const MAX_REPLY: usize = 256 << 20;

@@ -1,6 +1,7 @@
 //! MULTI, EXEC and WATCH: EXEC holds the buckets of every key its commands name, and runs them.
 
 use super::dispatch::{run, write_failure};
+use super::scripting;
 use super::{Call, Flags, MAX_REPLY, Outcome};
 use crate::acl::{Context, permitted};
 use crate::error::Error;
@@ -129,6 +130,13 @@ fn open<'a, M: Memory>(
         plan.flush |= command.flags.has(Flags::FLUSH);
         keys.extend(command.keys.positions(args).map(|i| args.at(i)));
     }
+    let names = queue.commands.iter().flat_map(|queued| {
+        let (command, args) = (shared.commands.at(queued.command), queued.args.args());
+        plan.flush |= scripting::flushes(command, args);
+        scripting::names(command, args)
+    });
+    let names: Vec<_> = names.collect();
+    keys.extend(names.iter().map(|name| &name[..]));
     keys.extend(watched.iter().map(|w| w.key.as_slice()));
     // The command with a key that is too long fails by itself, and touches nothing.
     keys.retain(|key| key.len() <= shared.store.key_limit());

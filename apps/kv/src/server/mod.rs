@@ -25,6 +25,7 @@ use self::shared::{Desk, Shared, Stats};
 use self::worker::{LISTENER, Listener, SECURE, WAKER, Worker};
 use crate::command::index::Index;
 use crate::memory::Memory;
+use crate::script::running::Scripts;
 use crate::store::Store;
 
 pub use self::config::{BindError, InfoSection, ServerConfig};
@@ -86,12 +87,14 @@ impl Server {
             commands,
             registry: Registry::default(),
             desks,
+            scripts: Scripts::default(),
             stopping: AtomicBool::new(false),
             started: Instant::now(),
         });
         let stopper = shared.clone();
         let stop = move || {
             stopper.stopping.store(true, Ordering::Relaxed);
+            stopper.scripts.end();
             stopper.wake_all();
         };
         let mut server = Self {

@@ -13,6 +13,7 @@ use super::registry::{Client, Registry};
 use super::tls::Socket;
 use crate::command::index::Index;
 use crate::memory::Memory;
+use crate::script::running::Scripts;
 use crate::store::Store;
 
 /// Counts that INFO shows. Kept per worker, so that no two write the same.
@@ -83,6 +84,8 @@ pub(crate) struct Shared<M: Memory> {
     pub commands: Index<M>,
     pub registry: Registry,
     pub desks: Vec<Desk>,
+    /// Scripts that run now.
+    pub scripts: Scripts,
     pub stopping: AtomicBool,
     pub started: Instant,
 }

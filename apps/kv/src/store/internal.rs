@@ -17,12 +17,8 @@ impl<M: Memory> Store<M> {
 
     /// The database of scripts, which is flushed by itself.
     #[allow(dead_code)]
-    #[allow(dead_code)] // until the first command needs it
     pub(crate) fn scripts(&self) -> Db<'_, M> {
-        Db {
-            number: SCRIPTS,
-            ..self.first()
-        }
+        self.first().scripts()
     }
 }
 
@@ -31,6 +27,16 @@ impl<'a, M: Memory> Db<'a, M> {
     pub(crate) fn internal(&self) -> Db<'a, M> {
         Db {
             number: INTERNAL,
+            ..*self
+        }
+    }
+}
+
+impl<'a, M: Memory> Db<'a, M> {
+    /// The database of scripts, as the same transaction sees it.
+    pub(crate) fn scripts(&self) -> Db<'a, M> {
+        Db {
+            number: SCRIPTS,
             ..*self
         }
     }

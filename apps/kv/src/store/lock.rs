@@ -341,6 +341,39 @@ impl<M: Memory> Core<M> {
         Ok(None)
     }
 
+    /// Enters one more bucket for a holder of others, `wait` at most, or as long as any operation
+    /// waits if it is behind all that are held, for then nobody waits in a circle. `false`: it
+    /// could not, or the holder goes by flushes that the bucket is past; nothing has changed.
+    pub fn hold_also(&self, held: &mut Held<'_, M>, bucket: usize, wait: Duration) -> Result<bool> {
+        let Err(place) = held.buckets.binary_search(&bucket) else {
+            return Ok(true);
+        };
+        let wait = match place == held.buckets.len() {
+            true => self.patience,
+            false => wait.min(self.patience),
+        };
+        let (slab, index) = self.map.place(bucket);
+        // Trouble with a home is mended when the bucket is entered by itself.
+        let Ok(Some(inside)) = held.slabs[slab].heads.enter(index, held.access, wait) else {
+            return Ok(false);
+        };
+        let outdated = held.slabs[slab].heads.is_outdated(&inside);
+        held.buckets.insert(place, bucket);
+        held.inside.insert(place, Cell::new(Some(inside)));
+        let flushed = self.newest_flushes()?.epoch != held.pinned.get().epoch;
+        if flushed || outdated && held.access == Access::Read {
+            held.buckets.remove(place);
+            if let Some(inside) = held.inside.remove(place).take() {
+                held.slabs[slab].heads.leave(inside);
+            }
+            return Ok(false);
+        }
+        if outdated {
+            held.bucket(bucket, Access::Write)?.begin_anew()?;
+        }
+        Ok(true)
+    }
+
     /// Enters the store's own lock: for creation and flushes.
     pub fn flush_right(&self) -> Result<Right<'_, M>> {
         Right::take(&self.right, self.patience)

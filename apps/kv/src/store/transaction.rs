@@ -1,5 +1,7 @@
 //! Transactions: buckets held together, so that everything done to them is one step.
 
+use std::time::Duration;
+
 use super::Store;
 use super::bus::{Message, News};
 use super::core::Core;
@@ -71,6 +73,39 @@ impl<M: Memory> Transaction<'_, M> {
             number: 0,
         }
         .select(number)
+    }
+
+    /// Whether a key can be touched.
+    pub(crate) fn holds(&self, key: &[u8]) -> Result<bool> {
+        let bucket = self.core.bucket(&self.core.id(0, key)?);
+        Ok(self.held.buckets().binary_search(&bucket).is_ok())
+    }
+
+    /// Whether all keys can be.
+    pub(crate) fn holds_all(&self) -> bool {
+        self.held.buckets().len() == self.core.map.buckets
+    }
+
+    /// Whether it may flush.
+    pub(crate) fn may_flush(&self) -> bool {
+        self.held.may_flush
+    }
+
+    /// Takes a key besides those that were named, waiting for others no longer than `wait` where
+    /// they could wait for this transaction meanwhile. `false`: it could not.
+    pub(crate) fn hold_also(&mut self, key: &[u8], wait: Duration) -> Result<bool> {
+        let bucket = self.core.bucket(&self.core.id(0, key)?);
+        self.core.hold_also(&mut self.held, bucket, wait)
+    }
+
+    /// The same of all keys.
+    pub(crate) fn hold_all(&mut self, wait: Duration) -> Result<bool> {
+        for bucket in 0..self.core.map.buckets {
+            if !self.core.hold_also(&mut self.held, bucket, wait)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether a key is still what it was when marked.

@@ -11,6 +11,7 @@ use crate::command::index::Index;
 use crate::command::{Command, Handler};
 use crate::memory::HeapMemory;
 use crate::resp::args::Args;
+use crate::script::running::Scripts;
 use crate::server::control::Control;
 use crate::server::registry::Registry;
 use crate::server::session::Session;
@@ -83,6 +84,7 @@ impl Client {
             commands,
             registry,
             desks: Vec::new(),
+            scripts: Scripts::default(),
             stopping: AtomicBool::new(false),
             started: Instant::now(),
         };

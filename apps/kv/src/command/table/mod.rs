@@ -14,6 +14,8 @@ const READ: Flags = Flags::READ;
 const READ_FAST: Flags = Flags::READ.and(Flags::FAST);
 const READ_WHOLE: Flags = Flags::READ.and(Flags::WHOLE);
 const WRITE: Flags = Flags::WRITE;
+const SCRIPT: Flags = Flags::NOSCRIPT;
+const SCRIPT_READ: Flags = Flags::NOSCRIPT.and(Flags::READ);
 const WRITE_FAST: Flags = Flags::WRITE.and(Flags::FAST);
 const FLUSH: Flags = Flags::WRITE.and(Flags::FLUSH);
 const LINK: Flags = Flags::FAST.and(Flags::CONNECTION);
@@ -54,6 +56,8 @@ const KEY_SECOND: KeyWords = KeyWords::Fixed {
 };
 
 const COUNTED: KeyWords = KeyWords::Counted { first: 0, count: 1 };
+/// As many as the third word says, behind it.
+const COUNTED_SECOND: KeyWords = KeyWords::Counted { first: 0, count: 2 };
 
 /// The table for stores in memory `M`.
 pub(crate) struct Table<M>(PhantomData<M>);

@@ -1,0 +1,404 @@
+//! EVAL, EVALSHA and SCRIPT: programs whose commands take effect together.
+//!
+//! A script holds the buckets of the keys that it is given, as EXEC does, and of others as it
+//! touches them: at once where nobody can wait in a circle or the bucket is free, otherwise by
+//! running again with the key known, which nobody notices while it has not written.
+
+use super::dispatch::{run, write_failure};
+use super::help::help;
+use super::{Call, Command, Failure, Flags, NOT_INTEGER, Outcome, Subcommand};
+use crate::acl::{Context, permitted};
+use crate::memory::Memory;
+use crate::number::parse_i64;
+use crate::resp::args::Args;
+use crate::resp::reply::Protocol;
+use crate::script::api::Host;
+use crate::script::engine::{Compiled, Ended, Engine};
+use crate::script::errors::Stop;
+use crate::script::running::Running;
+use crate::script::sha1::{self, Sha};
+use crate::server::session::Session;
+use crate::server::shared::{Shared, Stats};
+use crate::store::{Db, Plan, SetOptions, Transaction};
+use std::time::Duration;
+
+/// Runs of a script that keeps touching keys nobody has told of; then it runs holding all keys.
+const MAX_RUNS: usize = 8;
+/// How long a script waits for a bucket out of turn, if it can run again instead.
+const SHORT_WAIT: Duration = Duration::from_millis(5);
+/// And if it cannot, because it has written.
+const LONG_WAIT: Duration = Duration::from_secs(1);
+/// Bytes of a script's text, at most.
+const MAX_TEXT: usize = 16 << 20;
+
+const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
+const READ_ONLY: &str = "ERR Write commands are not allowed from read-only scripts.";
+const NOT_READ_ONLY: &str = "ERR Can not execute a script with write flag using *_ro command.";
+const OUT_OF_REACH: &str = "ERR the script has written, and touches a key that it has not \
+declared and that others hold; what it has written stays";
+const OUT_OF_REACH_IN_EXEC: &str =
+    "ERR a script in a transaction touches only keys that it declares";
+
+pub(super) fn eval<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    eval_text(call, false)
+}
+
+pub(super) fn eval_ro<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    eval_text(call, true)
+}
+
+pub(super) fn evalsha<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    eval_sha(call, false)
+}
+
+pub(super) fn evalsha_ro<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    eval_sha(call, true)
+}
+
+fn eval_text<M: Memory>(call: &mut Call<'_, '_, M>, read_only: bool) -> Outcome {
+    let keys = key_count(call.args)?;
+    let text = call.word(1);
+    let sha = sha1::hex(text);
+    Engine::with(|engine| {
+        let script = match engine.find(&sha) {
+            Some(script) => script,
+            None => engine.compile(&sha, checked(text)?)?,
+        };
+        keep(&call.db.scripts(), &sha, text)?;
+        execute(call, engine, &sha, &script, keys, read_only)
+    })
+}
+
+fn eval_sha<M: Memory>(call: &mut Call<'_, '_, M>, read_only: bool) -> Outcome {
+    let keys = key_count(call.args)?;
+    let sha = sha1::named(call.word(1)).ok_or(NO_SCRIPT)?;
+    let scripts = call.db.scripts();
+    Engine::with(|engine| {
+        let script = match engine.find(&sha) {
+            Some(script) => {
+                scripts.meta(&sha)?.ok_or(NO_SCRIPT)?;
+                script
+            }
+            None => {
+                let mut text = Vec::new();
+                if !scripts.get(&sha, &mut text)? {
+                    return Err(NO_SCRIPT.into());
+                }
+                engine.compile(&sha, &text)?
+            }
+        };
+        execute(call, engine, &sha, &script, keys, read_only)
+    })
+}
+
+/// How many of the words from the third on are keys.
+fn key_count(args: Args<'_>) -> Result<usize, Failure> {
+    let count = parse_i64(args.at(2)).ok_or(NOT_INTEGER)?;
+    if count < 0 {
+        return Err("ERR Number of keys can't be negative".into());
+    }
+    let count = usize::try_from(count).ok().filter(|n| *n <= args.len() - 3);
+    count.ok_or_else(|| "ERR Number of keys can't be greater than number of args".into())
+}
+
+fn checked(text: &[u8]) -> Result<&[u8], Failure> {
+    match text.len() <= MAX_TEXT {
+        true => Ok(text),
+        false => Err("ERR the script is too long".into()),
+    }
+}
+
+/// Lets all nodes know a script.
+fn keep<M: Memory>(scripts: &Db<'_, M>, sha: &Sha, text: &[u8]) -> Outcome {
+    if scripts.meta(sha)?.is_none() {
+        scripts.set_with(sha, text, SetOptions::default())?;
+    }
+    Ok(())
+}
+
+/// What a script's command touches besides the keys of the script, in the database of scripts:
+/// names of scripts, which lie in the same buckets as keys of the same names.
+pub(super) fn names<M: Memory>(command: &Command<M>, args: Args<'_>) -> Vec<Sha> {
+    match command.name {
+        "eval" | "eval_ro" => vec![sha1::hex(args.at(1))],
+        "evalsha" | "evalsha_ro" => sha1::named(args.at(1)).into_iter().collect(),
+        "script" if args.is(1, "load") => vec![sha1::hex(args.at(2))],
+        "script" if args.is(1, "exists") => args.from(2).filter_map(sha1::named).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a command flushes the scripts.
+pub(super) fn flushes<M: Memory>(command: &Command<M>, args: Args<'_>) -> bool {
+    command.name == "script" && args.is(1, "flush")
+}
+
+/// Runs a script, and again as long as it touches what is not held.
+fn execute<M: Memory>(
+    call: &mut Call<'_, '_, M>,
+    engine: &mut Engine,
+    sha: &Sha,
+    script: &Compiled,
+    keys: usize,
+    read_only: bool,
+) -> Outcome {
+    if read_only && script.permissions.declared && !script.permissions.no_writes {
+        return Err(NOT_READ_ONLY.into());
+    }
+    let session = (call.session.db, call.session.protocol);
+    let entered = call.shared.scripts.enter(false);
+    let read_only = read_only || script.permissions.no_writes;
+    let outcome = attempts(
+        call,
+        engine,
+        sha,
+        script,
+        (keys, read_only),
+        &entered.running,
+    );
+    if call.session.db != session.0 {
+        call.session.select(session.0);
+    }
+    call.session.protocol = session.1;
+    outcome
+}
+
+fn attempts<M: Memory>(
+    call: &mut Call<'_, '_, M>,
+    engine: &mut Engine,
+    sha: &Sha,
+    script: &Compiled,
+    (keys, read_only): (usize, bool),
+    running: &std::sync::Arc<Running>,
+) -> Outcome {
+    let (args, db) = (call.args, call.session.db);
+    let name = String::from_utf8_lossy(sha).into_owned();
+    let limit = call.shared.store.key_limit();
+    let mut needs = Needs::default();
+    for run in 0.. {
+        needs.plan.whole |= run >= MAX_RUNS;
+        let held = match call.db.scope.is_alone() {
+            false => Holding::Given(call.db),
+            true => {
+                let more = needs.keys.iter().map(Vec::as_slice);
+                let all = args
+                    .from(3)
+                    .take(keys)
+                    .chain(more)
+                    .filter(|key| key.len() <= limit);
+                Holding::Own(call.shared.store.transaction(all, needs.plan)?)
+            }
+        };
+        call.session.db = db;
+        let mut commands = Commands {
+            shared: call.shared,
+            stats: call.stats,
+            session: call.session,
+            held,
+            read_only,
+            running,
+            needs: &mut needs,
+        };
+        let words = (args.from(3).take(keys), args.from(3 + keys));
+        let host = (&mut commands as &mut dyn Host, running.clone());
+        if let Ended::Replied = engine.run(script, &name, words, host, &mut call.reply)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What a script has touched without having declared it.
+#[derive(Default)]
+struct Needs {
+    keys: Vec<Vec<u8>>,
+    plan: Plan,
+    /// It has written in this run, so that there is no other.
+    wrote: bool,
+}
+
+/// What is held for a script.
+#[allow(clippy::large_enum_variant)] // there is one at a time, on the stack
+enum Holding<'a, M: Memory> {
+    Own(Transaction<'a, M>),
+    /// By EXEC, for all its commands.
+    Given(Db<'a, M>),
+}
+
+/// Runs a script's commands.
+struct Commands<'a, 'c, M: Memory> {
+    shared: &'a Shared<M>,
+    stats: &'a Stats,
+    session: &'c mut Session,
+    held: Holding<'a, M>,
+    read_only: bool,
+    running: &'c Running,
+    needs: &'c mut Needs,
+}
+
+/// Why a command does not run.
+enum Refused {
+    Stop(Stop),
+    Failure(Failure),
+}
+
+impl<F: Into<Failure>> From<F> for Refused {
+    fn from(failure: F) -> Self {
+        Self::Failure(failure.into())
+    }
+}
+
+impl<M: Memory> Host for Commands<'_, '_, M> {
+    fn command(&mut self, words: Args<'_>, resp3: bool, out: &mut Vec<u8>) -> Result<(), Stop> {
+        self.session.protocol = match resp3 {
+            true => Protocol::Resp3,
+            false => Protocol::Resp2,
+        };
+        let failure = match self.try_command(words, out) {
+            Ok(()) => return Ok(()),
+            Err(Refused::Stop(stop)) => return Err(stop),
+            Err(Refused::Failure(failure)) => failure,
+        };
+        out.clear();
+        write_failure(&failure, self.session, self.stats, out);
+        Ok(())
+    }
+
+    fn allows(&self, words: Args<'_>) -> Option<bool> {
+        let position = self.shared.commands.find(words.at(0))?;
+        Some(permitted(self.shared, self.session, position, words, Context::Script).is_ok())
+    }
+}
+
+impl<M: Memory> Commands<'_, '_, M> {
+    fn try_command(&mut self, words: Args<'_>, out: &mut Vec<u8>) -> Result<(), Refused> {
+        let position = self.shared.commands.find(words.at(0));
+        let position = position.ok_or("ERR Unknown Redis command called from script")?;
+        let command = self.shared.commands.at(position);
+        if !command.takes(words.len()) {
+            return Err("ERR Wrong number of args calling Redis command from script".into());
+        }
+        command.check(words)?;
+        permitted(self.shared, self.session, position, words, Context::Script)?;
+        if command.flags.has(Flags::NOSCRIPT) {
+            return Err("ERR This Redis command is not allowed from script".into());
+        }
+        if self.read_only && command.flags.has(Flags::WRITE) {
+            return Err(READ_ONLY.into());
+        }
+        self.reach(command, words)?;
+        // What others are told cannot be taken back either.
+        if command.flags.has(Flags::WRITE) || command.group == "pubsub" {
+            self.needs.wrote = true;
+            self.running.note_write();
+        }
+        let db = match &self.held {
+            Holding::Own(transaction) => transaction.db(self.session.db),
+            Holding::Given(db) => db.select(self.session.db),
+        };
+        let db = db.ok_or("ERR DB index is out of range")?;
+        run(
+            self.shared,
+            self.stats,
+            self.session,
+            db,
+            command,
+            words,
+            out,
+        )?;
+        Ok(())
+    }
+
+    /// Makes sure that what a command touches is held.
+    fn reach(&mut self, command: &Command<M>, words: Args<'_>) -> Result<(), Refused> {
+        let Holding::Own(transaction) = &mut self.held else {
+            let whole = command.flags.has(Flags::WHOLE) || command.flags.has(Flags::FLUSH);
+            return match whole {
+                true => Err(OUT_OF_REACH_IN_EXEC.into()),
+                false => Ok(()),
+            };
+        };
+        let wait = if self.needs.wrote {
+            LONG_WAIT
+        } else {
+            SHORT_WAIT
+        };
+        let mut reached = true;
+        if command.flags.has(Flags::FLUSH) && !transaction.may_flush() {
+            self.needs.plan.flush = true;
+            reached = false;
+        }
+        if command.flags.has(Flags::WHOLE) && !transaction.holds_all() {
+            self.needs.plan.whole = true;
+            reached &= self.needs.wrote && transaction.hold_all(wait)?;
+        }
+        let limit = self.shared.store.key_limit();
+        for i in command.keys.positions(words) {
+            let key = words.at(i);
+            if key.len() > limit || transaction.holds(key)? {
+                continue;
+            }
+            if !transaction.hold_also(key, wait)? {
+                self.needs.keys.push(key.to_vec());
+                reached = false;
+            }
+        }
+        match (reached, self.needs.wrote) {
+            (true, _) => Ok(()),
+            (false, false) => Err(Refused::Stop(Stop::Again)),
+            (false, true) => Err(OUT_OF_REACH.into()),
+        }
+    }
+}
+
+pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
+    const {
+        &[
+            ("load", 3..=3, load),
+            ("exists", 3..=usize::MAX, exists),
+            ("flush", 2..=3, flush),
+            ("kill", 2..=2, kill),
+            ("help", 2..=2, help),
+        ]
+    }
+}
+
+fn load<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let text = checked(call.word(2))?;
+    let sha = sha1::hex(text);
+    Engine::with(|engine| match engine.find(&sha) {
+        Some(_) => Ok(()),
+        None => engine.compile(&sha, text).map(|_| ()),
+    })?;
+    keep(&call.db.scripts(), &sha, text)?;
+    call.reply.bulk(&sha);
+    Ok(())
+}
+
+fn exists<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let scripts = call.db.scripts();
+    call.reply.array(call.args.len() - 2);
+    for word in call.args.from(2) {
+        let known = match sha1::named(word) {
+            Some(sha) => scripts.meta(&sha)?.is_some(),
+            None => false,
+        };
+        call.reply.flag(known);
+    }
+    Ok(())
+}
+
+fn flush<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    if call.args.len() == 3 && !call.args.is(2, "sync") && !call.args.is(2, "async") {
+        return Err("ERR SCRIPT FLUSH only support SYNC|ASYNC option".into());
+    }
+    call.db.scripts().flush()?;
+    call.reply.ok();
+    Ok(())
+}
+
+fn kill<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    call.shared.scripts.kill(false)?;
+    call.reply.ok();
+    Ok(())
+}

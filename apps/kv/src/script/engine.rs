@@ -1,0 +1,352 @@
+//! Lua, as a worker has it: one state, the scripts it has compiled, and what they may use.
+//!
+//! A state outlives scripts, and scripts share nothing in it that they can change. A thread makes
+//! its state when its first script runs.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use mlua::{
+    ChunkMode, Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState,
+};
+
+use super::api::{self, Host};
+use super::convert::Writer;
+use super::errors::{Cause, Stop};
+use super::header::{Header, Permissions};
+use super::libraries;
+use super::running::Running;
+use super::sha1::Sha;
+use crate::command::Failure;
+use crate::resp::reply::Reply;
+
+/// Scripts that a worker keeps compiled.
+const MAX_COMPILED: usize = 1024;
+/// Bytes of memory that a worker's scripts have together, their texts as compiled included.
+const MAX_HEAP: usize = 256 << 20;
+/// Bytes above which a worker's state is swept when a script has ended.
+const SWEEP_ABOVE: usize = 16 << 20;
+/// Instructions between two looks at whether the script is to end.
+const STRIDE: u32 = 10_000;
+
+/// What is so of the script that runs.
+#[derive(Default)]
+pub(super) struct Now {
+    running: RefCell<Option<Arc<Running>>>,
+    /// It has chosen version 3 of the protocol for its commands' replies.
+    pub resp3: Cell<bool>,
+}
+
+/// A script, compiled.
+#[derive(Clone)]
+pub(crate) struct Compiled {
+    function: Function,
+    pub permissions: Permissions,
+}
+
+/// A worker's Lua.
+pub(crate) struct Engine {
+    lua: Lua,
+    /// The globals of scripts.
+    env: Table,
+    /// What shows through them.
+    base: Table,
+    redis: Table,
+    start: Function,
+    compiled: HashMap<Sha, Compiled>,
+    now: Rc<Now>,
+}
+
+/// How a script ended.
+pub(crate) enum Ended {
+    /// Its reply is written.
+    Replied,
+    /// It is to run again.
+    Again,
+}
+
+thread_local! {
+    static ENGINE: Cell<Option<Box<Engine>>> = const { Cell::new(None) };
+}
+
+impl Engine {
+    /// Lets `f` use this thread's engine. One that is in use already is left alone, and `f` gets
+    /// one of its own.
+    pub fn with<R>(f: impl FnOnce(&mut Engine) -> Result<R, Failure>) -> Result<R, Failure> {
+        let mut engine = match ENGINE.take() {
+            Some(engine) => engine,
+            None => Box::new(Engine::new().map_err(|error| unusable(&error))?),
+        };
+        let result = f(&mut engine);
+        ENGINE.set(Some(engine));
+        result
+    }
+
+    fn new() -> mlua::Result<Self> {
+        let parts = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
+        let lua = Lua::new_with(parts, LuaOptions::default())?;
+        lua.set_memory_limit(MAX_HEAP)?;
+        let now = Rc::new(Now::default());
+        let (native, env, base) = (lua.globals(), lua.create_table()?, lua.create_table()?);
+        let redis = api::table(&lua, &now)?;
+        let shared = lua.create_table()?;
+        for name in ["string", "table", "math", "coroutine"] {
+            shared.raw_set(name, native.raw_get::<Table>(name)?)?;
+        }
+        shared.raw_set("redis", &redis)?;
+        libraries::install(&lua, &shared)?;
+        libraries::load::install(&lua, &base, &env)?;
+        let fix = lua.create_function(|lua, (problem, text)| fix(lua, problem, text))?;
+        let fatal = lua.create_function(|_, value: Value| Ok(Cause::stop(&value).is_some()))?;
+        let placed = lua.create_function(placed)?;
+        let prelude = lua.load(include_str!("prelude.lua")).set_name("=rackmem");
+        let parts = (native, &env, &base, shared, fix, fatal, placed);
+        let start: Function = prelude.call(parts)?;
+        lua.set_globals(env.clone())?;
+        watch(&lua, &now)?;
+        Ok(Self {
+            lua,
+            env,
+            base,
+            redis,
+            start,
+            compiled: HashMap::new(),
+            now,
+        })
+    }
+
+    /// The script of this name, if this worker has it.
+    pub fn find(&self, sha: &Sha) -> Option<Compiled> {
+        self.compiled.get(sha).cloned()
+    }
+
+    /// Compiles a script, and keeps it.
+    pub fn compile(&mut self, sha: &Sha, text: &[u8]) -> Result<Compiled, Failure> {
+        let header = Header::of(text)?;
+        let chunk = self.lua.load(&text[header.len..]).set_name("@user_script");
+        let chunk = chunk
+            .set_mode(ChunkMode::Text)
+            .set_environment(self.env.clone());
+        let function = chunk.into_function().map_err(|error| uncompiled(&error))?;
+        let compiled = Compiled {
+            function,
+            permissions: header.permissions,
+        };
+        if self.compiled.len() >= MAX_COMPILED {
+            self.compiled.clear();
+        }
+        self.compiled.insert(*sha, compiled.clone());
+        Ok(compiled)
+    }
+
+    /// Runs a script and writes what it returns.
+    pub fn run<'w>(
+        &mut self,
+        script: &Compiled,
+        name: &str,
+        (keys, args): (
+            impl Iterator<Item = &'w [u8]>,
+            impl Iterator<Item = &'w [u8]>,
+        ),
+        (host, running): (&mut dyn Host, Arc<Running>),
+        reply: &mut Reply<'_>,
+    ) -> Result<Ended, Failure> {
+        self.now.running.replace(Some(running));
+        self.now.resp3.set(false);
+        let ended = self.run_prepared(script, name, (keys, args), host, reply);
+        self.now.running.replace(None);
+        self.tidy();
+        ended
+    }
+
+    fn run_prepared<'w>(
+        &mut self,
+        script: &Compiled,
+        name: &str,
+        (keys, args): (
+            impl Iterator<Item = &'w [u8]>,
+            impl Iterator<Item = &'w [u8]>,
+        ),
+        host: &mut dyn Host,
+        reply: &mut Reply<'_>,
+    ) -> Result<Ended, Failure> {
+        let returned = self
+            .name_words(keys, args)
+            .and_then(|()| self.call(script, host))
+            .map_err(|error| unusable(&error))?;
+        let mut returned = returned.into_iter();
+        let done = matches!(returned.next(), Some(Value::Boolean(true)));
+        let value = returned.next().unwrap_or(Value::Nil);
+        match Cause::stop(&value) {
+            Some(Stop::Again) => return Ok(Ended::Again),
+            Some(stop) => return Err(stop.to_string().into()),
+            None => {}
+        }
+        if !done {
+            return Err(unfinished(&value, name).map_err(|error| unusable(&error))?);
+        }
+        let resp3 = self.now.resp3.get();
+        let written = Writer { reply, resp3 }.value(&value, 0);
+        written.map_err(|error| unusable(&error))?;
+        Ok(Ended::Replied)
+    }
+
+    /// Sets KEYS and ARGV.
+    fn name_words<'w>(
+        &self,
+        keys: impl Iterator<Item = &'w [u8]>,
+        args: impl Iterator<Item = &'w [u8]>,
+    ) -> mlua::Result<()> {
+        let lua = &self.lua;
+        let word = |word: &[u8]| lua.create_string(word);
+        let keys = keys.map(word).collect::<mlua::Result<Vec<_>>>()?;
+        let args = args.map(word).collect::<mlua::Result<Vec<_>>>()?;
+        self.base.raw_set("KEYS", lua.create_sequence_from(keys)?)?;
+        self.base.raw_set("ARGV", lua.create_sequence_from(args)?)
+    }
+
+    fn call(&self, script: &Compiled, host: &mut dyn Host) -> mlua::Result<MultiValue> {
+        let resp3 = &self.now.resp3;
+        let caller = RefCell::new(api::Caller::new(host, resp3));
+        self.lua.scope(|scope| {
+            let call = scope.create_function(|lua, words| api::call(lua, &caller, words, true))?;
+            let pcall =
+                scope.create_function(|lua, words| api::call(lua, &caller, words, false))?;
+            let allows = scope.create_function(|_, words| api::acl_check_cmd(&caller, words))?;
+            self.redis.raw_set("acl_check_cmd", allows)?;
+            self.redis.raw_set("call", call)?;
+            self.redis.raw_set("pcall", pcall)?;
+            self.start.call(&script.function)
+        })
+    }
+
+    /// Undoes what a script may have done to the state.
+    fn tidy(&self) {
+        self.lua.gc_restart();
+        if self.lua.used_memory() > SWEEP_ABOVE {
+            // Fails only when a finalizer does, and there are none.
+            let _ = self.lua.gc_collect();
+        }
+    }
+}
+
+/// Looks now and then whether the script that runs is to end.
+fn watch(lua: &Lua, now: &Rc<Now>) -> mlua::Result<()> {
+    let now = now.clone();
+    let stride = HookTriggers::new().every_nth_instruction(STRIDE);
+    lua.set_global_hook(stride, move |_, _| {
+        let running = now.running.borrow();
+        match running.as_ref().and_then(|running| running.verdict()) {
+            Some(stop) => Err(mlua::Error::external(stop)),
+            None => Ok(VmState::Continue),
+        }
+    })
+}
+
+/// An error as a script's own code sees it: as a table, or as its text.
+fn fix(lua: &Lua, problem: Value, text: bool) -> mlua::Result<Value> {
+    let problem = match &problem {
+        Value::Error(error) => match Cause::of(error) {
+            Cause::Raised(error) if text => Value::String(lua.create_string(error)?),
+            Cause::Raised(error) => super::convert::failure(lua, &error)?,
+            Cause::Stop(stop) => return Err(mlua::Error::external(stop)),
+            Cause::Lua(error) => Value::String(lua.create_string(error)?),
+        },
+        Value::String(error) => Value::String(without_prelude(lua, error)?),
+        _ => problem,
+    };
+    match &problem {
+        Value::Table(table) if text => match table.raw_get::<Value>("err")? {
+            Value::Nil => Ok(problem),
+            error => Ok(error),
+        },
+        _ => Ok(problem),
+    }
+}
+
+/// Without the place in the prelude, which is not of interest to scripts.
+fn without_prelude(lua: &Lua, error: &mlua::String) -> mlua::Result<mlua::String> {
+    let text = error.as_bytes();
+    match text.strip_prefix(b"rackmem:") {
+        Some(rest) => {
+            let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+            lua.create_string(rest[digits..].strip_prefix(b": ").unwrap_or(rest))
+        }
+        None => Ok(error.clone()),
+    }
+}
+
+/// An error that ends a script, with where it was raised.
+fn placed(lua: &Lua, problem: Value) -> mlua::Result<Value> {
+    if Cause::stop(&problem).is_some() {
+        return Ok(problem);
+    }
+    let table = match fix(lua, problem, false)? {
+        Value::Table(table) => table,
+        other => {
+            let text = libraries::shown(lua, &other)?;
+            let table = lua.create_table()?;
+            table.raw_set("err", lua.create_string([b"ERR ", &text[..]].concat())?)?;
+            table
+        }
+    };
+    for level in 1.. {
+        let frame = lua.inspect_stack(level, |frame| {
+            let source = frame.source().source.map(|source| source.into_owned());
+            (source.unwrap_or_default(), frame.current_line())
+        });
+        let Some((source, line)) = frame else {
+            break;
+        };
+        if let Some(line) = line.filter(|_| source != "=rackmem") {
+            table.raw_set("source", source)?;
+            table.raw_set("line", line)?;
+            break;
+        }
+    }
+    Ok(Value::Table(table))
+}
+
+/// The reply to a script that has failed with `problem`.
+fn unfinished(problem: &Value, name: &str) -> mlua::Result<Failure> {
+    let Value::Table(problem) = problem else {
+        return Ok(match problem {
+            Value::String(text) => [b"ERR ", &text.as_bytes()[..]].concat().into(),
+            _ => "ERR unknown error".into(),
+        });
+    };
+    let text = match problem.raw_get::<Value>("err")? {
+        Value::String(text) => text.as_bytes().to_vec(),
+        _ => b"ERR unknown error".to_vec(),
+    };
+    let mut text = text.strip_prefix(b"-").unwrap_or(&text).to_vec();
+    text.extend_from_slice(format!(" script: {name}").as_bytes());
+    if let Value::String(source) = problem.raw_get("source")? {
+        text.extend_from_slice(b", on ");
+        text.extend_from_slice(&source.as_bytes());
+        if let Value::Integer(line) = problem.raw_get("line")? {
+            text.extend_from_slice(format!(":{line}").as_bytes());
+        }
+        text.push(b'.');
+    }
+    Ok(text.into())
+}
+
+fn uncompiled(error: &mlua::Error) -> Failure {
+    let text = match Cause::of(error) {
+        Cause::Lua(text) => text,
+        _ => error.to_string(),
+    };
+    format!("ERR Error compiling script (new function): {text}").into()
+}
+
+/// Lua itself has failed, which is out of memory when it does.
+fn unusable(error: &mlua::Error) -> Failure {
+    match Cause::of(error) {
+        Cause::Raised(text) => text.into(),
+        Cause::Stop(stop) => stop.to_string().into(),
+        Cause::Lua(text) => format!("ERR Lua: {text}").into(),
+    }
+}
