@@ -162,11 +162,11 @@ fn connections() {
         > CONFIG SET maxmemory 0
         < +OK
         > CONFIG SET maxmemory 1
-        < -ERR CONFIG SET failed - 'maxmemory' cannot be changed while running
+        < -ERR CONFIG SET failed (possibly related to argument 'maxmemory') - can't set immutable config
         > CONFIG SET nonsense 1
         < -ERR Unknown option or number of arguments for CONFIG SET - 'nonsense'
         > COMMAND INFO get nonsense
-        < [[\"get\" :2 [+readonly +fast] :1 :1 :1 [+@read +@string +@fast] [] [] []] nil]
+        < [[\"get\" :2 [+readonly +fast] :1 :1 :1 [+@read +@string +@fast] [] [{\"flags\" [+RO +access] \"begin_search\" {\"type\" \"index\" \"spec\" {\"index\" :1}} \"find_keys\" {\"type\" \"range\" \"spec\" {\"lastkey\" :0 \"keystep\" :1 \"limit\" :0}}}] []] nil]
         > COMMAND GETKEYS MSET a 1 b 2
         < [\"a\" \"b\"]
         > COMMAND LIST FILTERBY PATTERN msetn*

@@ -216,7 +216,6 @@ impl Users {
     ///
     /// # Errors
     /// Those of [`Users::change`].
-    #[allow(dead_code)] // until CONFIG SET
     pub fn set_password<M: Memory>(
         &self,
         store: &Store<M>,
@@ -302,7 +301,7 @@ impl Users {
     /// Notes a refusal: the reason, and what was refused.
     pub fn log(&self, client: &Client, user: &[u8], context: Context, what: (&'static str, &[u8])) {
         let mut line = String::new();
-        client.line(&mut line);
+        client.line(&self.catalog, &mut line);
         self.entries().add(Entry {
             count: 1,
             reason: what.0,

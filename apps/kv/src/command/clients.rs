@@ -1,8 +1,11 @@
 //! CLIENT: this connection and the others.
 
-use super::{Call, Failure, Outcome, SYNTAX, Subcommand, help};
+use std::net::SocketAddr;
+
+use super::{Call, Failure, Outcome, SYNTAX, Subcommand, help, standalone};
 use crate::memory::Memory;
 use crate::number::parse_i64;
+use crate::server::registry::Client;
 use crate::server::session::Speech;
 
 /// Bytes in a name that a client gives itself.
@@ -22,6 +25,8 @@ pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
             ("no-evict", 3..=3, switch),
             ("no-touch", 3..=3, switch),
             ("getredir", 2..=2, getredir),
+            ("pause", 3..=4, standalone::pause),
+            ("unpause", 2..=2, standalone::unpause),
             ("help", 2..=2, help),
         ]
     }
@@ -44,37 +49,66 @@ fn id<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 
 fn info<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let mut line = String::new();
-    call.session.client.line(&mut line);
+    let catalog = call.shared.control.users.catalog();
+    call.session.client.line(catalog, &mut line);
     line.push('\n');
     call.reply.text(&line);
     Ok(())
 }
 
 fn list<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let ids = match call.args.len() {
-        2 => None,
-        4 if call.args.is(2, "type") => None,
-        n if n > 3 && call.args.is(2, "id") => Some(
-            (3..n)
-                .map(|i| call.integer(i))
-                .collect::<Result<Vec<_>, _>>()?,
-        ),
+    let mut filter = Filter::default();
+    match call.args.len() {
+        2 => {}
+        4 if call.args.is(2, "type") => filter.kind = Some(kind(call.word(3))?),
+        n if n > 3 && call.args.is(2, "id") => {
+            let ids = call.args.from(3).map(parse_i64).collect::<Option<Vec<_>>>();
+            filter.ids = Some(ids.ok_or("ERR Invalid client ID")?);
+        }
         _ => return Err(SYNTAX.into()),
-    };
-    let none = call.args.is(2, "type") && !is_normal(call.word(3))?;
+    }
+    let catalog = call.shared.control.users.catalog();
     let mut lines = String::new();
     for client in call.shared.registry.list() {
-        if !none
-            && ids
-                .as_ref()
-                .is_none_or(|ids| ids.contains(&(client.id as i64)))
-        {
-            client.line(&mut lines);
+        if filter.fits(&client) {
+            client.line(catalog, &mut lines);
             lines.push('\n');
         }
     }
     call.reply.text(&lines);
     Ok(())
+}
+
+/// Which connections are meant. What is not given fits all.
+#[derive(Default)]
+struct Filter<'a> {
+    ids: Option<Vec<i64>>,
+    addr: Option<&'a [u8]>,
+    local: Option<&'a [u8]>,
+    user: Option<&'a [u8]>,
+    kind: Option<&'static str>,
+}
+
+impl Filter<'_> {
+    fn fits(&self, client: &Client) -> bool {
+        let is = |addr: SocketAddr, word: &[u8]| addr.to_string().as_bytes() == word;
+        let ids = self.ids.as_ref();
+        ids.is_none_or(|ids| ids.contains(&(client.id as i64)))
+            && self.addr.is_none_or(|addr| is(client.peer, addr))
+            && self.local.is_none_or(|addr| is(client.local, addr))
+            && self.user.is_none_or(|user| client.labels().user == user)
+            && self.kind.is_none_or(|kind| client.kind() == kind)
+    }
+}
+
+/// A type of clients; there are no masters and no replicas.
+fn kind(word: &[u8]) -> Result<&'static str, Failure> {
+    let kinds = ["normal", "pubsub", "master", "slave", "replica"];
+    let known = |kind: &&&str| word.eq_ignore_ascii_case(kind.as_bytes());
+    kinds.iter().find(known).copied().ok_or_else(|| {
+        let word = &word[..word.len().min(LABEL)];
+        [b"ERR Unknown client type '", word, b"'"].concat().into()
+    })
 }
 
 fn getname<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
@@ -104,46 +138,31 @@ fn setinfo<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
-/// CLIENT KILL addr, or CLIENT KILL with filters ID, ADDR, TYPE and SKIPME.
+/// CLIENT KILL addr, or CLIENT KILL with filters.
 fn kill<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let old_form = call.args.len() == 3;
+    let mut filter = Filter::default();
     // The old form may name the caller; filters spare it unless they say otherwise.
-    let (mut id, mut addr, mut none, mut spared) = (None, None, false, !old_form);
+    let mut spared = !old_form;
     if old_form {
-        addr = Some(call.word(2));
-    }
-    let mut i = if old_form { call.args.len() } else { 2 };
-    while i < call.args.len() {
-        let value = call.args.get(i + 1).ok_or(SYNTAX)?;
-        if call.args.is(i, "id") {
-            id = Some(parse_i64(value).ok_or("ERR client-id should be greater than 0")?);
-        } else if call.args.is(i, "addr") {
-            addr = Some(value);
-        } else if call.args.is(i, "type") {
-            none = !is_normal(value)?;
-        } else if call.args.is(i, "skipme") {
-            spared = match value {
-                word if word.eq_ignore_ascii_case(b"yes") => true,
-                word if word.eq_ignore_ascii_case(b"no") => false,
-                _ => return Err(SYNTAX.into()),
-            };
-        } else {
-            return Err(SYNTAX.into());
+        filter.addr = Some(call.word(2));
+    } else {
+        for i in (2..call.args.len()).step_by(2) {
+            let value = call.args.get(i + 1).ok_or(SYNTAX)?;
+            kill_filter(call, i, value, &mut filter, &mut spared)?;
         }
-        i += 2;
     }
+    let own = call.session.client.id;
     let mut killed = 0;
     for client in call.shared.registry.list() {
-        let fits = id.is_none_or(|id| client.id as i64 == id)
-            && addr.is_none_or(|addr| client.peer.to_string().as_bytes() == addr);
-        if none || !fits || (spared && client.id == call.session.client.id) {
+        if !filter.fits(&client) || (spared && client.id == own) {
             continue;
         }
         killed += 1;
-        if client.id == call.session.client.id {
-            call.session.closing = true
+        if client.id == own {
+            call.session.closing = true;
         } else {
-            client.kill()
+            client.kill();
         }
     }
     call.shared.wake_all();
@@ -155,18 +174,39 @@ fn kill<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
-/// Whether clients of this type are those that there are: every one is "normal".
-fn is_normal(word: &[u8]) -> Result<bool, Failure> {
-    let types: [&[u8]; 5] = [b"normal", b"master", b"slave", b"replica", b"pubsub"];
-    match types.iter().position(|t| word.eq_ignore_ascii_case(t)) {
-        Some(nth) => Ok(nth == 0),
-        None => {
-            let mut text = b"ERR Unknown client type '".to_vec();
-            text.extend_from_slice(word);
-            text.push(b'\'');
-            Err(text.into())
+/// The filter that the word at `i` names.
+fn kill_filter<'a, M: Memory>(
+    call: &Call<'a, '_, M>,
+    i: usize,
+    value: &'a [u8],
+    filter: &mut Filter<'a>,
+    spared: &mut bool,
+) -> Outcome {
+    if call.args.is(i, "id") {
+        let id = parse_i64(value).filter(|id| *id > 0);
+        filter.ids = Some(vec![id.ok_or("ERR client-id should be greater than 0")?]);
+    } else if call.args.is(i, "addr") {
+        filter.addr = Some(value);
+    } else if call.args.is(i, "laddr") {
+        filter.local = Some(value);
+    } else if call.args.is(i, "type") {
+        filter.kind = Some(kind(value)?);
+    } else if call.args.is(i, "user") {
+        if call.shared.control.users.get(value).is_none() {
+            let name = &value[..value.len().min(LABEL)];
+            return Err([b"ERR No such user '", name, b"'"].concat().into());
         }
+        filter.user = Some(value);
+    } else if call.args.is(i, "skipme") {
+        *spared = match value {
+            word if word.eq_ignore_ascii_case(b"yes") => true,
+            word if word.eq_ignore_ascii_case(b"no") => false,
+            _ => return Err(SYNTAX.into()),
+        };
+    } else {
+        return Err(SYNTAX.into());
     }
+    Ok(())
 }
 
 fn speech<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {

@@ -1,26 +1,29 @@
-//! CONFIG: the settings clients ask for. They are those of the process; none changes while it runs.
+//! CONFIG: the settings clients ask for. Those that change while the server runs are in
+//! [`crate::server::settings`]; the others are what they are.
 
-use super::{Call, Outcome, Subcommand, help};
+use super::{Call, Failure, Outcome, Subcommand, help};
 use crate::glob;
 use crate::memory::Memory;
 use crate::resp::parse::Limits;
+use crate::server::settings::Setting;
 use crate::server::shared::Stats;
 
 /// Settings that are what they are.
-const FIXED: [(&str, &str); 12] = [
+const FIXED: [(&str, &str); 11] = [
     ("appendonly", "no"),
     ("appendfsync", "everysec"),
+    ("cluster-enabled", "no"),
     ("databases", "16"),
     ("hz", "10"),
+    ("latency-monitor-threshold", "0"),
+    ("lua-time-limit", "5000"),
     ("maxmemory", "0"),
-    ("maxmemory-policy", "noeviction"),
     ("maxmemory-samples", "5"),
-    ("notify-keyspace-events", ""),
     ("save", ""),
-    ("slowlog-log-slower-than", "-1"),
     ("tcp-keepalive", "0"),
-    ("timeout", "0"),
 ];
+/// The default user's password: it can be set, and is not shown, for only its digest is kept.
+const PASSWORD: &str = "requirepass";
 
 pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
     const {
@@ -34,29 +37,31 @@ pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
     }
 }
 
+/// All settings as they are.
 fn settings<M: Memory>(call: &Call<'_, '_, M>) -> Vec<(&'static str, String)> {
-    let shared = call.shared;
+    let (shared, users) = (call.shared, &call.shared.control.users);
     let mut all: Vec<_> = FIXED
         .iter()
         .map(|(name, value)| (*name, (*value).to_owned()))
         .collect();
+    let changing = shared.control.settings.all().iter();
+    all.extend(changing.map(|setting| (setting.name, setting.text())));
+    let file = users.file().map(|path| path.display().to_string());
+    all.push(("aclfile", file.unwrap_or_default()));
     all.push(("bind", shared.addr.ip().to_string()));
     all.push(("port", shared.addr.port().to_string()));
-    all.push(("maxclients", shared.config.max_clients.to_string()));
+    all.push((PASSWORD, String::new()));
     all.push(("io-threads", shared.config.workers.to_string()));
     all.push(("proto-max-bulk-len", crate::MAX_VALUE.to_string()));
-    all.push((
-        "client-query-buffer-limit",
-        Limits::FULL.command.to_string(),
-    ));
+    let limit = Limits::FULL.command;
+    all.push(("client-query-buffer-limit", limit.to_string()));
     all
 }
 
 fn get<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let wanted = |name: &str| {
-        call.args
-            .from(2)
-            .any(|pattern| glob::matches(pattern, name.as_bytes(), true))
+        let mut patterns = call.args.from(2);
+        patterns.any(|pattern| glob::matches(pattern, name.as_bytes(), true))
     };
     let found: Vec<_> = settings(call)
         .into_iter()
@@ -70,31 +75,64 @@ fn get<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
-/// Setting what is set already is fine; anything else is refused rather than ignored.
+/// What one pair of CONFIG SET does.
+enum Change<'a> {
+    Number(&'a Setting, i64),
+    Password(&'a [u8]),
+    /// It is set to that already.
+    Nothing,
+}
+
+/// All settings are changed, or none.
 fn set<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     if !call.args.len().is_multiple_of(2) {
-        return Err(call.wrong_count());
+        return Err("ERR wrong number of arguments for 'config|set' command".into());
     }
-    let settings = settings(call);
+    let known = settings(call);
+    let (control, mut changes) = (&call.shared.control, Vec::new());
     for i in (2..call.args.len()).step_by(2) {
-        let shown =
-            String::from_utf8_lossy(&call.word(i)[..call.word(i).len().min(64)]).into_owned();
-        match settings.iter().find(|(name, _)| call.args.is(i, name)) {
-            None => {
-                let text = "Unknown option or number of arguments for CONFIG SET";
-                return Err(format!("ERR {text} - '{shown}'").into());
-            }
-            Some((_, value)) if value.as_bytes() == call.word(i + 1) => {}
-            Some(_) => {
-                return Err(format!(
-                    "ERR CONFIG SET failed - '{shown}' cannot be changed while running"
-                )
+        let (name, value) = (call.word(i), call.word(i + 1));
+        let before = (2..i).step_by(2).map(|earlier| call.word(earlier));
+        let twice = before
+            .into_iter()
+            .any(|word| word.eq_ignore_ascii_case(name));
+        let Some((name, now)) = known.iter().find(|(known, _)| call.args.is(i, known)) else {
+            let text = "ERR Unknown option or number of arguments for CONFIG SET - '";
+            return Err([text.as_bytes(), &name[..name.len().min(64)], b"'"]
+                .concat()
                 .into());
+        };
+        if twice {
+            return Err(refused(name, "duplicate parameter"));
+        }
+        let setting = control
+            .settings
+            .all()
+            .iter()
+            .find(|setting| setting.name == *name);
+        changes.push(match setting {
+            Some(setting) => {
+                let value = setting.read(value).map_err(|why| refused(name, &why))?;
+                Change::Number(setting, value)
             }
+            None if *name == PASSWORD => Change::Password(value),
+            None if now.as_bytes() == value => Change::Nothing,
+            None => return Err(refused(name, "can't set immutable config")),
+        });
+    }
+    for change in changes {
+        match change {
+            Change::Number(setting, value) => setting.set(value),
+            Change::Password(word) => control.users.set_password(&call.shared.store, word)?,
+            Change::Nothing => {}
         }
     }
     call.reply.ok();
     Ok(())
+}
+
+fn refused(name: &str, why: &str) -> Failure {
+    format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}").into()
 }
 
 fn resetstat<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
@@ -104,6 +142,7 @@ fn resetstat<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
             .all()
             .iter()
             .for_each(|count| count.store(0, std::sync::atomic::Ordering::Relaxed));
+        stats.counts.reset();
     }
     call.reply.ok();
     Ok(())

@@ -1,7 +1,10 @@
 //! From words to a reply: may this client send it now, is it known, are there enough words;
 //! then run it.
 
-use super::{Call, Command, Failure, Flags, MAX_REPLY, Outcome, SHOWN};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::{Call, Command, Failure, Flags, MAX_REPLY, Outcome, SHOWN, eviction};
 use crate::acl::{Context, permitted};
 use crate::error::Error;
 use crate::memory::Memory;
@@ -31,6 +34,15 @@ pub(crate) fn dispatch<M: Memory>(
         out.truncate(start);
         write_failure(&failure, session, stats, out);
     }
+    let queued = session
+        .queue
+        .as_ref()
+        .map_or(-1, |queue| queue.commands.len() as i32);
+    session
+        .client
+        .activity
+        .queued
+        .store(queued, Ordering::Relaxed);
     if session.speech != Speech::On {
         out.truncate(start);
     }
@@ -50,6 +62,7 @@ pub(crate) fn decline(error: &Error, stats: &Stats, session: &mut Session, out: 
         out,
         protocol: session.protocol,
     };
+    stats.counts.error(error.code().as_bytes());
     reply.error(error.code(), error.to_string());
 }
 
@@ -71,7 +84,14 @@ fn consider<M: Memory>(
 ) -> Outcome {
     let position = match find(shared, session, args) {
         Ok(position) => position,
-        Err(failure) => return Err(refuse(session, args, failure)),
+        Err(failure) => {
+            if let Some(position) = shared.commands.find(args.at(0)) {
+                let catalog = shared.control.users.catalog();
+                let unit = catalog.unit(position, args);
+                stats.counts.rejected(unit, catalog.units.len());
+            }
+            return Err(refuse(session, args, failure));
+        }
     };
     let command = shared.commands.at(position);
     if session.queue.is_some() && !command.flags.has(Flags::CONTROL) {
@@ -80,7 +100,74 @@ fn consider<M: Memory>(
     let Some(db) = shared.store.db(session.db) else {
         return Err("ERR DB index is out of range".into());
     };
-    run(shared, stats, session, db, command, args, out)
+    let start = out.len();
+    let mut outcome = timed(shared, stats, session, db, position, args, out);
+    // What fails for want of memory has done nothing, but a script may have.
+    let again = !command.flags.has(Flags::NOSCRIPT);
+    for _ in 0..eviction::MAX_ROUNDS {
+        if !again || !eviction::is_full(&outcome) || !eviction::evict(shared, stats)? {
+            break;
+        }
+        out.truncate(start);
+        outcome = timed(shared, stats, session, db, position, args, out);
+    }
+    // What has run in a transaction cannot be tried again; the next one finds room.
+    if std::mem::take(&mut session.full) {
+        eviction::evict(shared, stats)?;
+    }
+    outcome
+}
+
+/// Commands that may change something though they are not marked so.
+const MAY_WRITE: [&str; 6] = ["publish", "spublish", "eval", "evalsha", "fcall", "pfcount"];
+
+/// Whether a command has to wait for the end of the pause that there is. CLIENT, which can end it,
+/// never does.
+pub(crate) fn waits<M: Memory>(shared: &Shared<M>, session: &Session, args: Args<'_>) -> bool {
+    let Some(position) = shared.commands.find(args.at(0)) else {
+        return false;
+    };
+    let writes = |position: usize| {
+        let command = shared.commands.at(position);
+        command.flags.has(Flags::WRITE) || MAY_WRITE.contains(&command.name)
+    };
+    let queue = session.queue.iter().flat_map(|queue| &queue.commands);
+    let queue_writes = args.is(0, "exec") && queue.into_iter().any(|queued| writes(queued.command));
+    let all = shared.control.pause.is_for_all() && !args.is(0, "client");
+    all || queue_writes || writes(position)
+}
+
+/// Runs the command at `position` of the table; counts it, and keeps it if it is slow.
+pub(crate) fn timed<M: Memory>(
+    shared: &Shared<M>,
+    stats: &Stats,
+    session: &mut Session,
+    db: Db<'_, M>,
+    position: usize,
+    args: Args<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let (command, control) = (shared.commands.at(position), &shared.control);
+    let catalog = control.users.catalog();
+    let unit = catalog.unit(position, args);
+    session
+        .client
+        .activity
+        .unit
+        .store(unit as u32, Ordering::Relaxed);
+    let began = session.since.take().unwrap_or_else(Instant::now);
+    let outcome = run(shared, stats, session, db, command, args, out);
+    let ended = Instant::now();
+    session.since = Some(ended);
+    let took = ended.saturating_duration_since(began);
+    let units = catalog.units.len();
+    stats.counts.ran(unit, units, took, outcome.is_err());
+    let limit = control.settings.slower_than();
+    if limit >= 0 && took.as_micros() >= limit.unsigned_abs().into() && command.name != "exec" {
+        let kept = control.settings.slowlog_len();
+        control.slowlog.add(args, took, &session.client, kept);
+    }
+    outcome
 }
 
 /// A command that is refused spoils the transaction it was meant for; EXEC itself ends it.
@@ -180,9 +267,13 @@ pub(crate) fn write_failure(
         protocol: session.protocol,
     };
     match failure {
-        Failure::Store(error) => reply.error(error.code(), error.to_string()),
+        Failure::Store(error) => {
+            stats.counts.error(error.code().as_bytes());
+            reply.error(error.code(), error.to_string());
+        }
         Failure::Text(text) => {
             let (code, text) = coded(text);
+            stats.counts.error(code);
             reply.error(code, text);
         }
     }

@@ -4,54 +4,75 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
 
 use super::connection::REDIS_VERSION;
-use super::{Call, Outcome};
+use super::process::{Process, human, machine_memory};
+use super::{Call, Outcome, info_counts, standalone};
 use crate::memory::Memory;
+use crate::server::settings::Setting;
 use crate::server::shared::Stats;
 use crate::store::Store;
 
-/// A section: its title, and what writes it.
-type Section<M> = (&'static str, fn(&Call<'_, '_, M>, &mut String) -> Outcome);
+/// A section: its title, which words ask for it beside its title, and what writes it.
+type Section<M> = (
+    &'static str,
+    Part,
+    fn(&Call<'_, '_, M>, &mut String) -> Outcome,
+);
 
-/// The page size of `/proc/self/statm`.
-const PROC_PAGE: u64 = 4096;
+/// What a section is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Of what INFO says if it is not told what to say.
+    Default,
+    /// Of `all` and `everything`.
+    All,
+    /// Of `everything`.
+    Everything,
+}
 
-fn sections<M: Memory>() -> [Section<M>; 8] {
+fn sections<M: Memory>() -> [Section<M>; 12] {
     [
-        ("Server", server),
-        ("Clients", clients),
-        ("Memory", memory),
-        ("Persistence", persistence),
-        ("Stats", stats),
-        ("Replication", replication),
-        ("Cluster", cluster),
-        ("Keyspace", keyspace),
+        ("Server", Part::Default, server),
+        ("Clients", Part::Default, clients),
+        ("Memory", Part::Default, memory),
+        ("Persistence", Part::Default, persistence),
+        ("Stats", Part::Default, stats),
+        ("Replication", Part::Default, replication),
+        ("CPU", Part::Default, info_counts::cpu),
+        ("Modules", Part::Everything, info_counts::modules),
+        ("Commandstats", Part::All, info_counts::commands),
+        ("Errorstats", Part::Default, info_counts::errors),
+        ("Cluster", Part::Default, cluster),
+        ("Keyspace", Part::Default, keyspace),
     ]
 }
 
 pub(super) fn info<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let all = call.args.len() == 1 || (1..call.args.len()).any(|i| is_all(call, i));
-    let wanted = |title: &str| all || (1..call.args.len()).any(|i| call.args.is(i, title));
+    let said = |word: &str| (1..call.args.len()).any(|i| call.args.is(i, &word.to_lowercase()));
+    let (everything, all) = (said("everything"), said("all"));
+    let default = call.args.len() == 1 || said("default");
+    let wanted = |title: &str, part: Part| {
+        let part = match part {
+            Part::Default => default || all || everything,
+            Part::All => all || everything,
+            Part::Everything => everything,
+        };
+        part || said(title)
+    };
     let mut text = String::new();
-    for (title, write) in sections() {
-        if wanted(title) {
+    for (title, part, write) in sections() {
+        if wanted(title, part) {
             head(title, &mut text);
             write(call, &mut text)?;
         }
     }
     for (title, write) in &call.shared.config.sections {
-        if wanted(title) {
+        if wanted(title, Part::Default) {
             head(title, &mut text);
             write(&mut text);
         }
     }
     call.reply.text(&text);
     Ok(())
-}
-
-fn is_all<M: Memory>(call: &Call<'_, '_, M>, i: usize) -> bool {
-    ["all", "default", "everything"]
-        .iter()
-        .any(|word| call.args.is(i, word))
 }
 
 fn head(title: &str, text: &mut String) {
@@ -66,21 +87,30 @@ fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
     let _ = write!(text, "{content}\r\n");
 }
 
-fn field(text: &mut String, name: &str, value: impl std::fmt::Display) {
+pub(super) fn field(text: &mut String, name: &str, value: impl std::fmt::Display) {
     line(text, format_args!("{name}:{value}"));
 }
 
 fn server<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     let uptime = call.shared.started.elapsed().as_secs();
     field(text, "redis_version", REDIS_VERSION);
+    field(text, "redis_git_sha1", "00000000");
+    field(text, "redis_git_dirty", 0);
+    field(text, "redis_build_id", "0");
     field(text, "redis_mode", "standalone");
     field(text, "rackmem_version", env!("CARGO_PKG_VERSION"));
     field(text, "os", std::env::consts::OS);
     field(text, "arch_bits", usize::BITS);
     field(text, "process_id", std::process::id());
+    field(text, "run_id", &call.shared.control.run_id);
     field(text, "tcp_port", call.shared.addr.port());
+    field(text, "server_time_usec", call.db.now() * 1000);
     field(text, "uptime_in_seconds", uptime);
     field(text, "uptime_in_days", uptime / 86400);
+    field(text, "hz", 10);
+    field(text, "configured_hz", 10);
+    field(text, "executable", "");
+    field(text, "config_file", "");
     field(text, "io_threads_active", call.shared.desks.len());
     Ok(())
 }
@@ -92,24 +122,49 @@ fn clients<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
         "client_buffer_bytes",
         call.shared.total(|stats| &stats.held),
     );
-    field(text, "maxclients", call.shared.config.max_clients);
-    field(text, "blocked_clients", 0);
+    field(text, "cluster_connections", 0);
+    let most = call.shared.control.settings.max_clients();
+    field(text, "maxclients", most);
+    field(text, "blocked_clients", standalone::blocked(call));
+    field(text, "tracking_clients", 0);
+    field(text, "clients_in_timeout_table", 0);
     Ok(())
 }
 
 /// The process's memory; the rack's is told by its own section.
 fn memory<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = statm
-        .split_whitespace()
-        .nth(1)
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(0);
+    let process = Process::now();
     let store: &Store<M> = &call.shared.store;
-    field(text, "used_memory", pages * PROC_PAGE);
-    field(text, "used_memory_rss", pages * PROC_PAGE);
-    field(text, "maxmemory", 0);
-    field(text, "maxmemory_policy", "noeviction");
+    for (name, bytes) in [
+        ("used_memory", process.resident),
+        ("used_memory_rss", process.resident),
+        ("used_memory_peak", process.peak),
+        ("total_system_memory", machine_memory()),
+        ("used_memory_lua", 0),
+        ("used_memory_scripts", 0),
+        ("maxmemory", 0),
+    ] {
+        field(text, name, bytes);
+        field(text, &format!("{name}_human"), human(bytes));
+    }
+    let settings = call.shared.control.settings.all();
+    let policy = settings
+        .iter()
+        .find(|setting| setting.name == "maxmemory-policy");
+    field(
+        text,
+        "maxmemory_policy",
+        policy.map(Setting::text).unwrap_or_default(),
+    );
+    field(text, "mem_fragmentation_ratio", "1.00");
+    field(text, "mem_allocator", "system");
+    field(
+        text,
+        "mem_clients_normal",
+        call.shared.total(|stats| &stats.held),
+    );
+    field(text, "active_defrag_running", 0);
+    field(text, "lazyfree_pending_objects", 0);
     field(text, "store_buckets", store.buckets());
     field(text, "store_block_bytes", store.memory().block_size());
     Ok(())
@@ -117,6 +172,7 @@ fn memory<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
 
 fn persistence<M: Memory>(_: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     field(text, "loading", 0);
+    field(text, "async_loading", 0);
     field(text, "rdb_bgsave_in_progress", 0);
     field(text, "aof_enabled", 0);
     Ok(())
@@ -130,6 +186,18 @@ fn stats<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
         total(|s| &s.connections),
     );
     field(text, "total_commands_processed", total(|s| &s.commands));
+    let [commands, input, output] = call.shared.control.rates.a_second();
+    field(text, "instantaneous_ops_per_sec", commands.round());
+    field(
+        text,
+        "instantaneous_input_kbps",
+        format_args!("{:.2}", input / 1024.0),
+    );
+    field(
+        text,
+        "instantaneous_output_kbps",
+        format_args!("{:.2}", output / 1024.0),
+    );
     field(text, "total_net_input_bytes", total(|s| &s.input));
     field(text, "total_net_output_bytes", total(|s| &s.output));
     field(text, "total_system_calls", total(|s| &s.calls));
@@ -138,13 +206,35 @@ fn stats<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     field(text, "keyspace_hits", total(|s| &s.hits));
     field(text, "keyspace_misses", total(|s| &s.misses));
     field(text, "swept_buckets", total(|s| &s.swept));
-    field(text, "evicted_keys", 0);
+    for name in [
+        "expired_keys",
+        "pubsub_channels",
+        "pubsub_patterns",
+        "sync_full",
+    ] {
+        field(text, name, 0);
+    }
+    field(text, "evicted_keys", total(|s| &s.evicted));
+    field(text, "latest_fork_usec", 0);
     Ok(())
 }
 
-fn replication<M: Memory>(_: &Call<'_, '_, M>, text: &mut String) -> Outcome {
+fn replication<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     field(text, "role", "master");
     field(text, "connected_slaves", 0);
+    field(text, "master_failover_state", "no-failover");
+    field(text, "master_replid", &call.shared.control.run_id);
+    field(text, "master_replid2", "0".repeat(40));
+    for (name, value) in [("master_repl_offset", 0), ("second_repl_offset", -1)] {
+        field(text, name, value);
+    }
+    for name in [
+        "repl_backlog_active",
+        "repl_backlog_size",
+        "repl_backlog_histlen",
+    ] {
+        field(text, name, 0);
+    }
     Ok(())
 }
 

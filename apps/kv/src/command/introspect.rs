@@ -1,7 +1,8 @@
 //! COMMAND: the table, for clients that want to know it.
 
+use super::key_words::KeyWords;
 use super::{Call, Command, Flags, Outcome, Subcommand, help, subcommand};
-use crate::acl::{CATEGORIES, Unit, category};
+use crate::acl::{CATEGORIES, Catalog, Unit, category, uses};
 use crate::glob;
 use crate::memory::Memory;
 use crate::resp::args::Args;
@@ -24,7 +25,7 @@ pub(super) fn command<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         let catalog = call.shared.control.users.catalog();
         call.reply.array(call.shared.commands.all().len());
         for (at, command) in call.shared.commands.all().iter().enumerate() {
-            describe(command, &catalog.units[at], &mut call.reply);
+            describe(command, catalog, at, &mut call.reply);
         }
         return Ok(());
     }
@@ -39,6 +40,7 @@ pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
             ("docs", 2..=usize::MAX, docs),
             ("list", 2..=5, list),
             ("getkeys", 3..=usize::MAX, getkeys),
+            ("getkeysandflags", 3..=usize::MAX, getkeys),
             ("help", 2..=2, help),
         ]
     }
@@ -66,7 +68,7 @@ fn info<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         match command {
             Some(at) => {
                 let command = call.shared.commands.at(at);
-                describe(command, &catalog.units[at], &mut call.reply);
+                describe(command, catalog, at, &mut call.reply);
             }
             None => call.reply.nil_array(),
         }
@@ -75,7 +77,7 @@ fn info<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 }
 
 /// The ten elements of a command's description.
-fn describe<M: Memory>(command: &Command<M>, unit: &Unit, reply: &mut Reply<'_>) {
+fn describe<M: Memory>(command: &Command<M>, catalog: &Catalog, at: usize, reply: &mut Reply<'_>) {
     reply.array(10);
     reply.bulk(command.name.as_bytes());
     reply.int(i64::from(command.arity));
@@ -86,17 +88,174 @@ fn describe<M: Memory>(command: &Command<M>, unit: &Unit, reply: &mut Reply<'_>)
     reply.int(first as i64);
     reply.int(i64::from(last));
     reply.int(step as i64);
-    let categories = CATEGORIES.iter().enumerate();
-    let within: Vec<_> = categories
+    categories(&catalog.units[at], reply);
+    reply.array(0); // tips
+    key_specifications(command, reply);
+    let family = catalog.family(at);
+    reply.array(family.len());
+    for unit in family {
+        of_subcommand(command, &catalog.units[unit], reply);
+    }
+}
+
+/// The ten elements of a subcommand's description.
+fn of_subcommand<M: Memory>(command: &Command<M>, unit: &Unit, reply: &mut Reply<'_>) {
+    let name = unit.name.rsplit('|').next().unwrap_or_default();
+    let mut forms = command
+        .subcommands
+        .iter()
+        .filter(|(form, ..)| *form == name);
+    let words = forms
+        .next()
+        .map_or(1..=usize::MAX, |(_, words, _)| words.clone());
+    let least = *words.start() as i64;
+    let fixed = words.start() == words.end() && forms.next().is_none();
+    reply.array(10);
+    reply.bulk(unit.name.as_bytes());
+    reply.int(if fixed { least } else { -least });
+    let admin = category(b"admin").unwrap_or(0);
+    let is_admin = unit.categories & admin != 0;
+    reply.set(usize::from(is_admin));
+    if is_admin {
+        reply.simple("admin");
+    }
+    (0..3).for_each(|_| reply.int(0));
+    categories(unit, reply);
+    (0..3).for_each(|_| reply.array(0));
+}
+
+fn categories(unit: &Unit, reply: &mut Reply<'_>) {
+    let all = CATEGORIES.iter().enumerate();
+    let within: Vec<_> = all
         .filter(|(at, _)| unit.categories >> at & 1 == 1)
         .collect();
     reply.set(within.len());
     within
         .iter()
         .for_each(|(_, name)| reply.simple(&format!("@{name}")));
-    reply.array(0); // tips
-    reply.array(0); // key specifications: the three numbers say it all
-    reply.array(0); // subcommands
+}
+
+/// Where the keys are, as clients look for them: one specification, or several.
+fn key_specifications<M: Memory>(command: &Command<M>, reply: &mut Reply<'_>) {
+    let counted = |count: usize| (By::Index(count), Find::Counted);
+    let one = |at: usize| {
+        (
+            By::Index(at),
+            Find::Range {
+                last: 0,
+                step: 1,
+                limit: 0,
+            },
+        )
+    };
+    let specifications = match command.keys {
+        KeyWords::Fixed { first: 0, .. } => vec![],
+        KeyWords::Fixed { first, last, step } => {
+            // The last is counted from the first, or from the end.
+            let last = if last < 0 { last } else { last - first as i32 };
+            vec![(
+                By::Index(first),
+                Find::Range {
+                    last,
+                    step,
+                    limit: 0,
+                },
+            )]
+        }
+        KeyWords::Counted { first: 0, count } => vec![counted(count)],
+        KeyWords::Counted { first, count } => vec![one(first), counted(count)],
+        KeyWords::Streams { from } => {
+            let half = Find::Range {
+                last: -1,
+                step: 1,
+                limit: 2,
+            };
+            vec![(By::Keyword("STREAMS", from), half)]
+        }
+        KeyWords::Stored => vec![one(1), (By::Unknown, Find::Unknown)],
+    };
+    reply.array(specifications.len());
+    for (nth, (by, find)) in specifications.into_iter().enumerate() {
+        specification(use_flags(command, nth), &by, &find, reply);
+    }
+}
+
+/// How the first key of a specification is found.
+enum By {
+    Index(usize),
+    /// Behind this word, which is looked for from there on.
+    Keyword(&'static str, usize),
+    Unknown,
+}
+
+/// And the others.
+enum Find {
+    Range { last: i32, step: usize, limit: i64 },
+    Counted,
+    Unknown,
+}
+
+fn use_flags<M: Memory>(command: &Command<M>, nth: usize) -> &'static [&'static str] {
+    let used = uses(command, Args::new(&[], &[]), nth);
+    match (used.read, used.write) {
+        (_, false) => &["RO", "access"],
+        (false, true) => &["OW", "update"],
+        (true, true) => &["RW", "access", "update"],
+    }
+}
+
+/// `{flags, begin_search: {type, spec}, find_keys: {type, spec}}`
+fn specification(flags: &[&str], by: &By, find: &Find, reply: &mut Reply<'_>) {
+    let text = |reply: &mut Reply<'_>, words: &[&str]| {
+        words.iter().for_each(|word| reply.bulk(word.as_bytes()));
+    };
+    reply.map(3);
+    text(reply, &["flags"]);
+    reply.set(flags.len());
+    flags.iter().for_each(|flag| reply.simple(flag));
+    text(reply, &["begin_search"]);
+    reply.map(2);
+    match by {
+        By::Index(at) => {
+            text(reply, &["type", "index", "spec"]);
+            reply.map(1);
+            text(reply, &["index"]);
+            reply.count(*at);
+        }
+        By::Keyword(word, from) => {
+            text(reply, &["type", "keyword", "spec"]);
+            reply.map(2);
+            text(reply, &["keyword", word, "startfrom"]);
+            reply.count(*from);
+        }
+        By::Unknown => {
+            text(reply, &["type", "unknown", "spec"]);
+            reply.map(0);
+        }
+    }
+    text(reply, &["find_keys"]);
+    reply.map(2);
+    let (kind, numbers) = match find {
+        Find::Range { last, step, limit } => (
+            "range",
+            vec![
+                ("lastkey", i64::from(*last)),
+                ("keystep", *step as i64),
+                ("limit", *limit),
+            ],
+        ),
+        Find::Counted => (
+            "keynum",
+            vec![("keynumidx", 0), ("firstkey", 1), ("keystep", 1)],
+        ),
+        Find::Unknown => ("unknown", vec![]),
+    };
+    text(reply, &["type", kind, "spec"]);
+    reply.map(numbers.len());
+    for (name, value) in numbers {
+        text(reply, &[name]);
+        reply.int(value);
+    }
 }
 
 fn names(table: &[(Flags, &str)], flags: Flags, reply: &mut Reply<'_>) {
@@ -169,7 +328,18 @@ fn getkeys<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     if keys.is_empty() && !command.keys.is_movable() {
         return Err("ERR The command has no key arguments".into());
     }
+    let flags = call.args.is(1, "getkeysandflags");
     call.reply.array(keys.len());
-    keys.iter().for_each(|key| call.reply.bulk(key));
+    for (nth, key) in keys.iter().enumerate() {
+        if flags {
+            call.reply.array(2);
+        }
+        call.reply.bulk(key);
+        if flags {
+            let flags = use_flags(command, nth);
+            call.reply.set(flags.len());
+            flags.iter().for_each(|flag| call.reply.simple(flag));
+        }
+    }
     Ok(())
 }

@@ -199,6 +199,7 @@ pub(super) const fn of_object<M: Memory>() -> &'static [Subcommand<M>] {
             ("encoding", 3..=3, encoding),
             ("refcount", 3..=3, refcount),
             ("idletime", 3..=3, idle),
+            ("freq", 3..=3, frequency),
             ("help", 2..=2, help),
         ]
     }
@@ -237,6 +238,19 @@ fn refcount<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
+/// How often keys are used is not kept.
+fn frequency<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    if call.db.meta(call.word(2))?.is_none() {
+        call.reply.nil();
+        return Ok(());
+    }
+    Err(
+        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that \
+         when switching between policies at runtime LRU and LFU data will take some time to adjust."
+            .into(),
+    )
+}
+
 /// The time of last use is not kept.
 fn idle<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     match call.db.meta(call.word(2))? {
@@ -246,11 +260,7 @@ fn idle<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
-pub(super) const fn of_memory<M: Memory>() -> &'static [Subcommand<M>] {
-    const { &[("usage", 3..=5, usage), ("help", 2..=2, help)] }
-}
-
-fn usage<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+pub(super) fn usage<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     match call.db.meta(call.word(2))? {
         Some(meta) => call.reply.count(meta.footprint),
         None => call.reply.nil(),

@@ -1,6 +1,7 @@
 //! MULTI, EXEC and WATCH: EXEC holds the buckets of every key its commands name, and runs them.
 
-use super::dispatch::{run, write_failure};
+use super::dispatch::{timed, write_failure};
+use super::eviction::is_full;
 use super::scripting;
 use super::{Call, Flags, MAX_REPLY, Outcome};
 use crate::acl::{Context, permitted};
@@ -79,7 +80,6 @@ pub(super) fn exec<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let first = call.reply.out.len();
     call.reply.array(queue.commands.len());
     for queued in &queue.commands {
-        let command = call.shared.commands.at(queued.command);
         let db = transaction
             .db(call.session.db)
             .ok_or("ERR DB index is out of range")?;
@@ -93,12 +93,12 @@ pub(super) fn exec<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
             Context::Transaction,
         );
         let done = allowed.and_then(|()| {
-            run(
+            timed(
                 call.shared,
                 call.stats,
                 call.session,
                 db,
-                command,
+                queued.command,
                 args,
                 call.reply.out,
             )
@@ -109,6 +109,7 @@ pub(super) fn exec<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         } else {
             Err(Error::ReplyTooLong.into())
         });
+        call.session.full |= is_full(&done);
         if let Err(failure) = done {
             call.reply.out.truncate(start);
             write_failure(&failure, call.session, call.stats, call.reply.out);

@@ -4,13 +4,14 @@
 //! and its own sending stops once the system's buffers are full.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::buffer::{Flow, Input, Output, Spare};
 use super::registry::Client;
 use super::session::{Identity, Session};
 use super::shared::{Shared, Stats};
 use super::tls::Socket;
-use crate::command::dispatch::{decline, dispatch};
+use crate::command::dispatch::{decline, dispatch, waits};
 use crate::memory::Memory;
 use crate::resp::parse::Parser;
 use crate::resp::reply::Reply;
@@ -41,6 +42,8 @@ pub(crate) struct Connection {
     readable: bool,
     /// The other side has ended its sending: read until that shows.
     ended: bool,
+    /// Its next command waits for the end of a pause.
+    paused: bool,
 }
 
 impl Connection {
@@ -53,6 +56,7 @@ impl Connection {
             output: Output::default(),
             readable: true,
             ended: false,
+            paused: false,
         }
     }
 
@@ -62,6 +66,11 @@ impl Connection {
 
     pub fn client(&self) -> &Client {
         &self.session.client
+    }
+
+    /// Whether it is to have a turn when a pause may be over.
+    pub fn is_paused(&self) -> bool {
+        self.paused
     }
 
     /// Takes note of an event.
@@ -88,7 +97,20 @@ impl Connection {
         self.input.settle(spare);
         self.output.settle(spare);
         self.parser.settle();
+        self.tell();
         next
+    }
+
+    /// Tells CLIENT LIST how it is.
+    fn tell(&self) {
+        let now = &self.session.client.activity;
+        for (place, bytes) in [
+            (&now.input, self.input.bytes().len()),
+            (&now.output, self.output.pending()),
+            (&now.held, self.held()),
+        ] {
+            place.store(bytes as u64, Ordering::Relaxed);
+        }
     }
 
     fn go_on<M: Memory>(&mut self, shared: &Shared<M>, stats: &Stats) -> Next {
@@ -102,6 +124,9 @@ impl Connection {
             let behind = self.socket.is_behind();
             if self.session.closing && self.output.pending() == 0 && !behind {
                 return Next::Close;
+            }
+            if self.paused {
+                return Next::Event;
             }
             if blocked {
                 continue; // all was sent after all
@@ -130,8 +155,8 @@ impl Connection {
         let (n, flow) = self.input.fill(&mut self.socket);
         Stats::add(&stats.calls, 1);
         Stats::add(&stats.input, n as u64);
-        // A short read has emptied the system's buffer, unless the end is in there too. TLS comes in
-        // records, of which there may be more.
+        // A short read has emptied the system's buffer, unless the end is in there too.
+        // TLS comes in records, of which there may be more.
         let emptied = !self.ended && !self.socket.is_secure();
         if flow == Flow::Dry && (n == 0 || emptied) {
             self.readable = false;
@@ -149,8 +174,10 @@ impl Connection {
             parser,
             input,
             output,
+            paused,
             ..
         } = self;
+        (*paused, session.since) = (false, None);
         let mut used = 0;
         let mut blocked = false;
         let (start, mut replies) = (output.data.len(), 0);
@@ -165,6 +192,10 @@ impl Connection {
                 Ok(None) => break,
                 Ok(Some(n)) => {
                     let args = parser.args(rest);
+                    if shared.control.pause.is_on() && waits(shared, session, args) {
+                        *paused = true;
+                        break;
+                    }
                     if args.len() > 0 {
                         let before = output.data.len();
                         match may_serve.get_or_insert_with(|| shared.store.confirm()) {
@@ -186,6 +217,9 @@ impl Connection {
             }
         }
         input.consume(used);
+        if used > 0 {
+            session.client.touch();
+        }
         if let Some(Ok(())) = may_serve
             && let Err(error) = shared.store.confirm()
         {

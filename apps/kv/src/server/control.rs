@@ -1,6 +1,10 @@
 //! What operators set and see of a server while it runs.
 
 use super::config::ServerConfig;
+use super::pause::Pause;
+use super::rates::Rates;
+use super::settings::Settings;
+use super::slowlog::Slowlog;
 use crate::acl::{Catalog, Users};
 use crate::command::Failure;
 use crate::command::index::Index;
@@ -11,6 +15,12 @@ use crate::store::Store;
 #[derive(Debug)]
 pub(crate) struct Control {
     pub users: Users,
+    pub settings: Settings,
+    pub slowlog: Slowlog,
+    pub pause: Pause,
+    pub rates: Rates,
+    /// Forty digits that no other run of a server has.
+    pub run_id: String,
 }
 
 impl Control {
@@ -19,6 +29,11 @@ impl Control {
         let (password, file) = (config.password.as_deref(), config.acl_file.clone());
         Self {
             users: Users::new(Catalog::new(commands), password, file),
+            settings: Settings::new(config.max_clients),
+            slowlog: Slowlog::default(),
+            pause: Pause::default(),
+            rates: Rates::default(),
+            run_id: format!("{:032x}{:08x}", fastrand::u128(..), fastrand::u32(..)),
         }
     }
 

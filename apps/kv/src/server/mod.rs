@@ -1,12 +1,18 @@
 //! A server that speaks Redis' protocol and serves a store, at one node of the rack.
 
+pub(crate) mod activity;
 mod buffer;
 mod config;
 mod connection;
 pub(crate) mod control;
+pub(crate) mod counts;
+mod pause;
+mod rates;
 pub(crate) mod registry;
 pub(crate) mod session;
+pub(crate) mod settings;
 pub(crate) mod shared;
+mod slowlog;
 mod tls;
 mod worker;
 

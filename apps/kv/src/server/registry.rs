@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use super::activity::{Activity, NO_COMMAND};
+use crate::acl::Catalog;
 
 /// What is shown of a connection. Changes only on commands that are rare.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +30,7 @@ pub(crate) struct Client {
     since: Instant,
     labels: Mutex<Labels>,
     killed: AtomicBool,
+    pub activity: Activity,
 }
 
 impl Client {
@@ -43,25 +47,91 @@ impl Client {
         self.killed.load(Ordering::Relaxed)
     }
 
+    /// It has sent something.
+    pub fn touch(&self) {
+        let now = self.since.elapsed().as_millis() as u64;
+        self.activity.seen.store(now, Ordering::Relaxed);
+    }
+
+    /// How long it has sent nothing.
+    pub fn idle(&self) -> Duration {
+        let seen = Duration::from_millis(self.activity.seen.load(Ordering::Relaxed));
+        self.since.elapsed().saturating_sub(seen)
+    }
+
+    /// `normal` or `pubsub`, as CLIENT LIST TYPE has it.
+    pub fn kind(&self) -> &'static str {
+        match self.activity.subscribes() {
+            true => "pubsub",
+            false => "normal",
+        }
+    }
+
     /// The line CLIENT LIST shows.
-    pub fn line(&self, out: &mut String) {
-        let labels = self.labels().clone();
+    pub fn line(&self, catalog: &Catalog, out: &mut String) {
+        let (labels, now) = (self.labels().clone(), &self.activity);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        // Writing to a string cannot fail.
-        let _ = write!(
-            out,
-            "id={} addr={} laddr={} name={} age={} db={} user={} resp={} lib-name={} lib-ver={}",
-            self.id,
-            self.peer,
-            self.local,
-            text(&labels.name),
-            self.since.elapsed().as_secs(),
-            labels.db,
-            text(&labels.user),
-            if labels.resp3 { 3 } else { 2 },
-            text(&labels.lib_name),
-            text(&labels.lib_ver),
-        );
+        let queued = now.queued.load(Ordering::Relaxed);
+        let mut flags = String::new();
+        for (flag, on) in [
+            ('P', now.subscribes()),
+            ('x', queued >= 0),
+            ('b', now.blocked.load(Ordering::Relaxed)),
+        ] {
+            if on {
+                flags.push(flag);
+            }
+        }
+        if flags.is_empty() {
+            flags.push('N');
+        }
+        let unit = now.unit.load(Ordering::Relaxed);
+        let command = match unit {
+            NO_COMMAND => "NULL",
+            unit => catalog
+                .units
+                .get(unit as usize)
+                .map_or("NULL", |unit| &unit.name),
+        };
+        let subscribed = |i: usize| now.subscribed[i].load(Ordering::Relaxed).to_string();
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed).to_string();
+        let (output, held) = (count(&now.output), count(&now.held));
+        for (name, value) in [
+            ("id", self.id.to_string()),
+            ("addr", self.peer.to_string()),
+            ("laddr", self.local.to_string()),
+            ("fd", now.fd.load(Ordering::Relaxed).to_string()),
+            ("name", text(&labels.name)),
+            ("age", self.since.elapsed().as_secs().to_string()),
+            ("idle", self.idle().as_secs().to_string()),
+            ("flags", flags),
+            ("db", labels.db.to_string()),
+            ("sub", subscribed(0)),
+            ("psub", subscribed(1)),
+            ("ssub", subscribed(2)),
+            ("multi", queued.to_string()),
+            ("qbuf", count(&now.input)),
+            ("qbuf-free", "0".to_owned()),
+            ("argv-mem", "0".to_owned()),
+            ("multi-mem", "0".to_owned()),
+            ("rbs", "0".to_owned()),
+            ("rbp", "0".to_owned()),
+            ("obl", output.clone()),
+            ("oll", "0".to_owned()),
+            ("omem", output),
+            ("tot-mem", held),
+            ("events", "rw".to_owned()),
+            ("cmd", command.to_owned()),
+            ("user", text(&labels.user)),
+            ("redir", "-1".to_owned()),
+            ("resp", if labels.resp3 { "3" } else { "2" }.to_owned()),
+            ("lib-name", text(&labels.lib_name)),
+            ("lib-ver", text(&labels.lib_ver)),
+        ] {
+            let space = if name == "id" { "" } else { " " };
+            // Writing to a string cannot fail.
+            let _ = write!(out, "{space}{name}={value}");
+        }
     }
 }
 
@@ -93,6 +163,7 @@ impl Registry {
             since: Instant::now(),
             labels,
             killed,
+            activity: Activity::default(),
         });
         clients.insert(id, client.clone());
         Some(client)

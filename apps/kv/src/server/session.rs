@@ -1,6 +1,7 @@
 //! What a connection's commands change about the connection.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::registry::Client;
 use crate::acl::User;
@@ -77,6 +78,10 @@ pub(crate) struct Session {
     pub watched: Vec<Watched>,
     pub speech: Speech,
     pub closing: bool,
+    /// A command of its transaction found no memory.
+    pub full: bool,
+    /// When the last command of this turn ended.
+    pub since: Option<Instant>,
 }
 
 impl Session {
@@ -93,6 +98,8 @@ impl Session {
             watched: Vec::new(),
             speech: Speech::On,
             closing: false,
+            full: false,
+            since: None,
         }
     }
 

@@ -9,6 +9,7 @@ use mio::Waker;
 
 use super::config::ServerConfig;
 use super::control::Control;
+use super::counts::Counts;
 use super::registry::{Client, Registry};
 use super::tls::Socket;
 use crate::command::index::Index;
@@ -26,6 +27,7 @@ pub(crate) struct Stats {
     pub hits: AtomicU64,
     pub misses: AtomicU64,
     pub errors: AtomicU64,
+    pub evicted: AtomicU64,
     pub input: AtomicU64,
     pub output: AtomicU64,
     pub swept: AtomicU64,
@@ -33,6 +35,8 @@ pub(crate) struct Stats {
     pub calls: AtomicU64,
     /// Bytes that connections keep at the moment.
     pub held: AtomicU64,
+    /// Of each command, and of each kind of error.
+    pub counts: Counts,
 }
 
 impl Stats {
@@ -43,7 +47,7 @@ impl Stats {
     }
 
     /// What is counted from the beginning, for CONFIG RESETSTAT.
-    pub fn all(&self) -> [&AtomicU64; 10] {
+    pub fn all(&self) -> [&AtomicU64; 11] {
         [
             &self.commands,
             &self.connections,
@@ -51,6 +55,7 @@ impl Stats {
             &self.hits,
             &self.misses,
             &self.errors,
+            &self.evicted,
             &self.input,
             &self.output,
             &self.swept,
@@ -97,6 +102,15 @@ impl<M: Memory> Shared<M> {
             .iter()
             .map(|desk| count(&desk.stats).load(Relaxed))
             .fold(0, u64::wrapping_add)
+    }
+
+    /// The counts of each unit of the catalog: calls, nanoseconds, rejected, failed.
+    pub fn unit_counts(&self) -> Vec<[u64; 4]> {
+        let mut sums = vec![[0; 4]; self.control.users.catalog().units.len()];
+        for desk in &self.desks {
+            desk.stats.counts.add_units(&mut sums);
+        }
+        sums
     }
 
     /// Ends the connections of users that there are no more.

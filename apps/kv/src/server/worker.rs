@@ -1,7 +1,8 @@
 //! A worker: one thread, one poll, its share of the connections. The first one also accepts.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{ErrorKind, Write};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,6 +31,8 @@ const TICK: Duration = Duration::from_millis(100);
 const SWEEP: usize = 64;
 /// How often memory for buckets is given back.
 const SHED: Duration = Duration::from_secs(1);
+/// How often connections are looked at that may have been quiet for too long.
+const LOOK: Duration = Duration::from_secs(1);
 /// Time for sweeping in a tick.
 const SWEEP_TIME: Duration = Duration::from_millis(1);
 /// How often a worker looks up while a sweep is under way, which then takes a tenth of its time,
@@ -60,6 +63,9 @@ pub(crate) struct Worker<M: Memory> {
     sweep: Sweep,
     swept: Instant,
     shed: Instant,
+    /// Connections whose next command waits for the end of a pause.
+    paused: BTreeSet<usize>,
+    looked: Instant,
 }
 
 impl<M: Memory> Worker<M> {
@@ -82,6 +88,8 @@ impl<M: Memory> Worker<M> {
             sweep: Sweep::default(),
             swept: Instant::now(),
             shed: Instant::now(),
+            paused: BTreeSet::new(),
+            looked: Instant::now(),
         }
     }
 
@@ -143,6 +151,9 @@ impl<M: Memory> Worker<M> {
         let before = connection.held();
         let next = connection.turn(&self.shared, stats, &mut self.spare);
         Stats::add(&stats.held, connection.held().wrapping_sub(before) as u64);
+        if connection.is_paused() {
+            self.paused.insert(place);
+        }
         match next {
             Next::Event => {}
             Next::Turn if self.turns.contains(&place) => {}
@@ -202,10 +213,10 @@ impl<M: Memory> Worker<M> {
         let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else {
             return; // gone already
         };
-        let Some(client) = self
-            .shared
-            .registry
-            .add(peer, local, self.shared.config.max_clients)
+        let Some(client) =
+            self.shared
+                .registry
+                .add(peer, local, self.shared.control.settings.max_clients())
         else {
             Stats::add(&self.stats().rejected, 1);
             // A courtesy: the connection ends either way.
@@ -217,6 +228,10 @@ impl<M: Memory> Worker<M> {
         Stats::add(&self.stats().connections, 1);
         // Only costs latency when it fails.
         let _ = stream.set_nodelay(true);
+        client
+            .activity
+            .fd
+            .store(stream.as_raw_fd(), Ordering::Relaxed);
         let secure = secure.then(|| self.shared.tls.clone()).flatten();
         let Ok(socket) = Socket::new(stream, secure) else {
             self.shared.registry.remove(client.id);
@@ -282,6 +297,34 @@ impl<M: Memory> Worker<M> {
         }
     }
 
+    /// Connections that a pause holds have a turn, in case it is over.
+    fn resume(&mut self) {
+        for place in std::mem::take(&mut self.paused) {
+            self.turn(place);
+        }
+    }
+
+    /// Ends connections that have sent nothing for too long.
+    fn end_idle(&mut self) {
+        let limit = Duration::from_secs(self.shared.control.settings.timeout());
+        if limit.is_zero() {
+            return;
+        }
+        let late = |connection: &Option<Box<Connection>>| {
+            connection.as_ref().is_some_and(|connection| {
+                let client = connection.client();
+                let waits = client.activity.blocked.load(Ordering::Relaxed);
+                client.idle() > limit && !waits && !client.activity.subscribes()
+            })
+        };
+        let idle: Vec<usize> = (0..self.connections.len())
+            .filter(|i| late(&self.connections[*i]))
+            .collect();
+        for place in idle {
+            self.close(place);
+        }
+    }
+
     fn tick(&mut self) {
         if self.swept.elapsed() < self.rest() {
             return;
@@ -289,12 +332,23 @@ impl<M: Memory> Worker<M> {
         self.swept = Instant::now();
         self.wake();
         self.accept();
+        self.resume();
+        if self.looked.elapsed() >= LOOK {
+            self.looked = Instant::now();
+            self.end_idle();
+        }
         match self.listeners.is_empty() {
             false => {
                 // Users that cannot be read now stay as they were, and are asked for again.
                 if let Ok(true) = self.shared.control.users.refresh(&self.shared.store) {
                     self.shared.end_strangers();
                 }
+                let shared = &self.shared;
+                shared.control.rates.look([
+                    shared.total(|stats| &stats.commands),
+                    shared.total(|stats| &stats.input),
+                    shared.total(|stats| &stats.output),
+                ]);
                 self.sweep();
             }
             true => self.shared.store.catch_up(),

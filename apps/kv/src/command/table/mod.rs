@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use super::key_words::KeyWords;
 use super::{Command, Flags, subcommand};
 use super::{
-    acl, clients, configuration, connection, expiry, info, introspect, keys, numbers, set, strings,
-    transactions,
+    acl, clients, configuration, connection, expiry, info, introspect, keys, numbers, set, slowlog,
+    standalone, strings, transactions,
 };
 use crate::memory::Memory;
 
@@ -25,6 +25,7 @@ const EXIT: Flags = PRIVATE.and(Flags::OPEN).and(Flags::CONTROL);
 const CONTROL: Flags = Flags::FAST.and(Flags::CONTROL).and(Flags::NOSCRIPT);
 const ADMIN: Flags = Flags::ADMIN.and(Flags::NOSCRIPT);
 const PLAIN: Flags = Flags::NONE;
+const SHUTDOWN: Flags = ADMIN.and(Flags::NOT_QUEUED);
 const FAST: Flags = Flags::FAST;
 const FENCED: Flags = Flags::FAST.and(Flags::NOSCRIPT);
 
@@ -144,6 +145,7 @@ impl<M: Memory> Table<M> {
         "pttl"         2 READ_FAST  KEY        "2.6.0"  expiry::pttl,         "Returns the milliseconds until a key expires.";
         "expiretime"   2 READ_FAST  KEY        "7.0.0"  expiry::expiretime,   "Returns the Unix time in seconds at which a key expires.";
         "pexpiretime"  2 READ_FAST  KEY        "7.0.0"  expiry::pexpiretime,  "Returns the Unix time in milliseconds at which a key expires.";
+        "wait"         3 PLAIN      NO_KEY     "3.0.0"  standalone::wait,     "Waits for replicas: there are none.";
         "object"      -2 READ       KEY_SECOND "2.2.3"  subcommand [keys::of_object], "Tells how a value is stored.";
     };
 
@@ -174,7 +176,22 @@ impl<M: Memory> Table<M> {
         "acl"      -2 PLAIN     NO_KEY     "6.0.0"  subcommand [acl::subcommands],       "Keeps the users.";
         "config"   -2 ADMIN     NO_KEY     "2.0.0"  subcommand [configuration::subcommands], "Shows settings.";
         "command"  -1 PLAIN     NO_KEY     "2.8.13" introspect::command [introspect::subcommands], "Describes the commands.";
+        "slowlog"  -2 ADMIN     NO_KEY     "2.2.12" subcommand [slowlog::subcommands],   "Keeps the commands that took long.";
+        "latency"  -2 ADMIN     NO_KEY     "2.8.13" subcommand [slowlog::of_latency],    "Would sample what takes long.";
+        "role"      1 FENCED    NO_KEY     "2.8.12" standalone::role,        "Returns the role: a master.";
+        "replicaof" 3 ADMIN     NO_KEY     "5.0.0"  standalone::replicaof,   "Stays what it is: not a replica.";
+        "slaveof"   3 ADMIN     NO_KEY     "1.0.0"  standalone::replicaof,   "Stays what it is: not a replica.";
+        "failover" -1 ADMIN     NO_KEY     "6.2.0"  standalone::failover,    "Fails: there are no replicas.";
+        "swapdb"    3 WRITE_FAST NO_KEY    "4.0.0"  standalone::swapdb,      "Swaps a database with itself.";
+        "module"   -2 ADMIN     NO_KEY     "4.0.0"  subcommand [standalone::of_module],  "Lists the modules: none.";
+        "debug"    -2 ADMIN     NO_KEY     "1.0.0"  standalone::debug,       "Is not allowed.";
+        "shutdown" -1 SHUTDOWN  NO_KEY     "1.0.0"  standalone::shutdown,    "Tells how to end the server.";
+        "lolwut"   -1 READ_FAST NO_KEY     "5.0.0"  standalone::lolwut,      "Draws the rack.";
+        "cluster"  -2 PLAIN     NO_KEY     "3.0.0"  subcommand [standalone::of_cluster], "Fails: this is no cluster.";
+        "readonly"  1 LINK      NO_KEY     "3.0.0"  standalone::no_cluster,  "Fails: this is no cluster.";
+        "readwrite" 1 LINK      NO_KEY     "3.0.0"  standalone::no_cluster,  "Fails: this is no cluster.";
+        "asking"    1 LINK      NO_KEY     "3.0.0"  standalone::no_cluster,  "Fails: this is no cluster.";
         "time"      1 FAST      NO_KEY     "2.6.0"  connection::time,        "Returns the server's time.";
-        "memory"   -2 READ      KEY_SECOND "4.0.0"  subcommand [keys::of_memory], "Tells how many bytes a key takes.";
+        "memory"   -2 READ      KEY_SECOND "4.0.0"  subcommand [standalone::of_memory], "Tells how many bytes a key takes.";
     };
 }

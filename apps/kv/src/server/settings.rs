@@ -1,0 +1,240 @@
+//! Settings that change while the server runs. They are a node's, not the rack's.
+
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+/// How much `slowlog-max-len` may be.
+const MAX_SLOWLOG: i64 = 1 << 16;
+
+/// A setting that is a number.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    pub name: &'static str,
+    pub kind: Kind,
+    value: AtomicI64,
+}
+
+/// What a setting's words are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A number of this range.
+    Number(i64, i64),
+    /// Classes of keyspace events: see [`event_bits`].
+    Events,
+    /// One of [`POLICIES`].
+    Policy,
+}
+
+/// Which keys go when the memory is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// None: writes that need memory fail.
+    None,
+    /// Any.
+    AnyKey,
+    /// Any that has an expiry.
+    AnyExpiring,
+    /// Of those that have an expiry, such as expire soon.
+    FirstToExpire,
+}
+
+/// The policies by their names in Redis, the one at the beginning first.
+const POLICIES: [(&str, Policy); 4] = [
+    ("noeviction", Policy::None),
+    ("allkeys-random", Policy::AnyKey),
+    ("volatile-random", Policy::AnyExpiring),
+    ("volatile-ttl", Policy::FirstToExpire),
+];
+
+/// Where each setting is among them.
+const SLOWER_THAN: usize = 0;
+const SLOWLOG_LEN: usize = 1;
+const MAX_CLIENTS: usize = 2;
+const TIMEOUT: usize = 3;
+const EVENTS: usize = 4;
+const POLICY: usize = 5;
+
+/// The settings.
+#[derive(Debug)]
+pub(crate) struct Settings([Setting; 6]);
+
+impl Settings {
+    /// As a server begins.
+    pub fn new(max_clients: usize) -> Self {
+        let setting = |name, kind, value| Setting {
+            name,
+            kind,
+            value: AtomicI64::new(value),
+        };
+        let clients = i64::try_from(max_clients).unwrap_or(i64::MAX);
+        Self([
+            setting(
+                "slowlog-log-slower-than",
+                Kind::Number(-1, i64::MAX),
+                10_000,
+            ),
+            setting("slowlog-max-len", Kind::Number(0, MAX_SLOWLOG), 128),
+            setting("maxclients", Kind::Number(1, u32::MAX as i64), clients),
+            setting("timeout", Kind::Number(0, i32::MAX as i64), 0),
+            setting("notify-keyspace-events", Kind::Events, 0),
+            setting("maxmemory-policy", Kind::Policy, 0),
+        ])
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Setting] {
+        &self.0
+    }
+
+    fn get(&self, at: usize) -> i64 {
+        self.0[at].value.load(Relaxed)
+    }
+
+    /// Microseconds from which a command is slow; negative when none is.
+    #[inline]
+    pub fn slower_than(&self) -> i64 {
+        self.get(SLOWER_THAN)
+    }
+
+    /// Slow commands that are kept.
+    pub fn slowlog_len(&self) -> usize {
+        usize::try_from(self.get(SLOWLOG_LEN)).unwrap_or(0)
+    }
+
+    /// Connections at a time.
+    pub fn max_clients(&self) -> usize {
+        usize::try_from(self.get(MAX_CLIENTS)).unwrap_or(usize::MAX)
+    }
+
+    /// Seconds after which a quiet connection ends; 0: never.
+    pub fn timeout(&self) -> u64 {
+        self.get(TIMEOUT).unsigned_abs()
+    }
+
+    /// What goes when the memory is full.
+    pub fn policy(&self) -> Policy {
+        POLICIES[self.get(POLICY) as usize % POLICIES.len()].1
+    }
+
+    /// Which keyspace events are published: see [`event_bits`].
+    #[inline]
+    #[allow(dead_code)] // until keys tell of changes
+    pub fn events(&self) -> u32 {
+        self.get(EVENTS) as u32
+    }
+}
+
+impl Setting {
+    /// As CONFIG GET shows it.
+    pub fn text(&self) -> String {
+        let value = self.value.load(Relaxed);
+        match self.kind {
+            Kind::Number(..) => value.to_string(),
+            Kind::Events => event_text(value as u32),
+            Kind::Policy => POLICIES[value as usize % POLICIES.len()].0.to_owned(),
+        }
+    }
+
+    /// What it is to become.
+    ///
+    /// # Errors
+    /// Why it cannot be that.
+    pub fn read(&self, word: &[u8]) -> Result<i64, String> {
+        match self.kind {
+            Kind::Number(least, most) => {
+                let number = crate::number::parse_i64(word)
+                    .ok_or("argument couldn't be parsed into an integer")?;
+                match (least..=most).contains(&number) {
+                    true => Ok(number),
+                    false => Err(format!(
+                        "argument must be between {least} and {most} inclusive"
+                    )),
+                }
+            }
+            Kind::Policy => {
+                let named = |(name, _): &(&str, Policy)| name.as_bytes().eq_ignore_ascii_case(word);
+                let at = POLICIES.iter().position(named);
+                let names = POLICIES.map(|(name, _)| name).join(", ");
+                at.map(|at| at as i64)
+                    .ok_or_else(|| format!("argument(s) must be one of the following: {names}"))
+            }
+            Kind::Events => event_bits(word)
+                .map(i64::from)
+                .ok_or_else(|| "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned()),
+        }
+    }
+
+    /// Changes it to what [`Setting::read`] made of its words.
+    pub fn set(&self, value: i64) {
+        self.value.store(value, Relaxed);
+    }
+}
+
+/// Classes of events, in the order they are shown, each with its letter.
+const CLASSES: &[u8; 14] = b"g$lshzxetdKEmn";
+/// The classes that `A` stands for.
+const ALL: u32 = (1 << 10) - 1;
+
+/// The class of a letter, a bit of [`Settings::events`]: `K` keyspace, `E` keyevent, `g` generic,
+/// `$` strings, `l` lists, `s` sets, `h` hashes, `z` sorted sets, `x` expired, `e` evicted,
+/// `t` streams, `d` modules, `m` misses, `n` new keys.
+pub(crate) const fn event_class(letter: u8) -> u32 {
+    let mut at = 0;
+    while at < CLASSES.len() {
+        if CLASSES[at] == letter {
+            return 1 << at;
+        }
+        at += 1;
+    }
+    0
+}
+
+fn event_bits(word: &[u8]) -> Option<u32> {
+    word.iter()
+        .try_fold(0, |bits, letter| match (letter, event_class(*letter)) {
+            (b'A', _) => Some(bits | ALL),
+            (_, 0) => None,
+            (_, bit) => Some(bits | bit),
+        })
+}
+
+fn event_text(bits: u32) -> String {
+    let mut text = String::new();
+    if bits & ALL == ALL {
+        text.push('A');
+    }
+    for (at, letter) in CLASSES.iter().enumerate() {
+        let told = bits & ALL == ALL && ALL >> at & 1 == 1;
+        if bits >> at & 1 == 1 && !told {
+            text.push(char::from(*letter));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_of_events_are_shown_as_in_redis() {
+        for (given, shown) in [
+            ("", ""),
+            ("AKE", "AKE"),
+            ("lhKx", "lhxK"),
+            ("KEA", "AKE"),
+            ("g$lshzxetdKE", "AKE"),
+            ("Ex", "xE"),
+        ] {
+            assert_eq!(
+                event_text(event_bits(given.as_bytes()).unwrap()),
+                shown,
+                "{given}"
+            );
+        }
+        assert_eq!(event_bits(b"Q"), None);
+        assert_eq!(
+            event_bits(b"Kx").unwrap(),
+            event_class(b'K') | event_class(b'x')
+        );
+    }
+}
