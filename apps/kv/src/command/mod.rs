@@ -6,6 +6,7 @@ mod configuration;
 mod connection;
 pub(crate) mod dispatch;
 mod eviction;
+mod dumping;
 mod expiry;
 mod hash;
 mod help;

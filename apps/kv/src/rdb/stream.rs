@@ -61,8 +61,8 @@ impl Entries {
     pub fn part<R: Read>(&mut self, source: &mut Source<R>) -> Result<(Value, bool)> {
         let (mut stream, mut bytes) = (Stream::default(), 0);
         while let Some(entry) = self.next(source)? {
-            let of = |(name, value): &(Vec<u8>, Vec<u8>)| name.len() + value.len() + 2 * ELEMENT;
-            bytes += ELEMENT + entry.fields.iter().map(of).sum::<usize>();
+            let pair = |(name, value): &(Vec<u8>, Vec<u8>)| name.len() + value.len() + 2 * ELEMENT;
+            bytes += ELEMENT + entry.fields.iter().map(pair).sum::<usize>();
             stream.entries.push(entry);
             if bytes >= PART {
                 return Ok((Value::Stream(stream), true));

@@ -120,6 +120,22 @@ impl Value {
         }
     }
 
+    /// Bytes that it takes, with [`super::ELEMENT`] for each element.
+    pub fn cost(&self) -> usize {
+        let one = |bytes: &Vec<u8>| bytes.len() + super::ELEMENT;
+        let pair = |(a, b): &(Vec<u8>, Vec<u8>)| one(a) + one(b);
+        match self {
+            Self::String(bytes) => one(bytes),
+            Self::List(list) | Self::Set(list) => list.iter().map(one).sum(),
+            Self::Hash(pairs) => pairs.iter().map(pair).sum(),
+            Self::SortedSet(pairs) => pairs.iter().map(|(member, _)| one(member)).sum(),
+            Self::Stream(stream) => {
+                let entries = stream.entries.iter().flat_map(|entry| &entry.fields);
+                entries.map(pair).sum::<usize>() + super::ELEMENT * stream.entries.len()
+            }
+        }
+    }
+
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

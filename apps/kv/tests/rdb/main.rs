@@ -1,6 +1,7 @@
 //! Files that servers of Redis have saved, and files that they are to load.
 
 mod redis;
+mod restore;
 mod shown;
 
 use std::path::PathBuf;

@@ -1,16 +1,34 @@
 //! A server of Redis that has loaded a file.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+/// A connection to a server.
+pub struct Client(BufReader<TcpStream>);
+
 pub struct Redis {
     server: Child,
     folder: PathBuf,
-    stream: BufReader<TcpStream>,
+    client: Client,
+}
+
+impl Deref for Redis {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl DerefMut for Redis {
+    fn deref_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
 }
 
 impl Redis {
@@ -56,12 +74,18 @@ impl Redis {
         let mut redis = Self {
             server,
             folder,
-            stream: BufReader::new(stream),
+            client: Client(BufReader::new(stream)),
         };
         while redis.ask(&["PING"]) != "PONG" {
             std::thread::sleep(Duration::from_millis(20));
         }
         Some(redis)
+    }
+}
+
+impl Client {
+    pub fn connect(addr: SocketAddr) -> Self {
+        Self(BufReader::new(TcpStream::connect(addr).unwrap()))
     }
 
     pub fn ask(&mut self, words: &[&str]) -> String {
@@ -78,15 +102,15 @@ impl Redis {
             command.extend_from_slice(word);
             command.extend_from_slice(b"\r\n");
         }
-        self.stream.get_mut().write_all(&command).unwrap();
+        self.0.get_mut().write_all(&command).unwrap();
         let mut line = String::new();
-        self.stream.read_line(&mut line).unwrap();
+        self.0.read_line(&mut line).unwrap();
         let line = line.trim_end();
         let Some(len) = line.strip_prefix('$') else {
             return Some(line.get(1..)?.as_bytes().to_vec());
         };
         let mut bytes = vec![0; len.parse::<usize>().ok()? + 2];
-        self.stream.read_exact(&mut bytes).unwrap();
+        self.0.read_exact(&mut bytes).unwrap();
         bytes.truncate(bytes.len() - 2);
         Some(bytes)
     }

@@ -8,6 +8,7 @@ use super::{
     acl, clients, configuration, connection, expiry, info, introspect, keys, numbers, set, slowlog,
     standalone, strings, transactions,
 };
+use super::dumping;
 use crate::memory::Memory;
 
 const READ: Flags = Flags::READ;
@@ -146,6 +147,8 @@ impl<M: Memory> Table<M> {
         "expiretime"   2 READ_FAST  KEY        "7.0.0"  expiry::expiretime,   "Returns the Unix time in seconds at which a key expires.";
         "pexpiretime"  2 READ_FAST  KEY        "7.0.0"  expiry::pexpiretime,  "Returns the Unix time in milliseconds at which a key expires.";
         "wait"         3 PLAIN      NO_KEY     "3.0.0"  standalone::wait,     "Waits for replicas: there are none.";
+        "dump"         2 READ       KEY        "2.6.0"  dumping::dump,        "Returns a value in the format of Redis' files.";
+        "restore"     -4 WRITE      KEY        "2.6.0"  dumping::restore,     "Creates a key from what DUMP returned.";
         "object"      -2 READ       KEY_SECOND "2.2.3"  subcommand [keys::of_object], "Tells how a value is stored.";
     };
 
