@@ -46,6 +46,7 @@ pub mod rdb;
 mod resp;
 mod script;
 mod server;
+pub mod snapshot;
 mod store;
 
 pub use clock::Clock;

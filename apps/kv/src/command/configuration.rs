@@ -1,6 +1,8 @@
 //! CONFIG: the settings clients ask for. Those that change while the server runs are in
 //! [`crate::server::settings`]; the others are what they are.
 
+use std::path::Path;
+
 use super::{Call, Failure, Outcome, Subcommand, help};
 use crate::glob;
 use crate::memory::Memory;
@@ -22,6 +24,8 @@ const FIXED: [(&str, &str); 11] = [
     ("save", ""),
     ("tcp-keepalive", "0"),
 ];
+/// Where snapshots go: who could say that could write any file of the server's user.
+const PROTECTED: [&str; 2] = ["dir", "dbfilename"];
 /// The default user's password: it can be set, and is not shown, for only its digest is kept.
 const PASSWORD: &str = "requirepass";
 
@@ -53,6 +57,12 @@ fn settings<M: Memory>(call: &Call<'_, '_, M>) -> Vec<(&'static str, String)> {
     all.push((PASSWORD, String::new()));
     all.push(("io-threads", shared.config.workers.to_string()));
     all.push(("proto-max-bulk-len", crate::MAX_VALUE.to_string()));
+    let file = shared.config.snapshot.as_deref();
+    let folder = file.and_then(|file| file.parent());
+    let name = file.and_then(|file| file.file_name()).map(Path::new);
+    let shown = |part: Option<&Path>| part.map_or(String::new(), |part| part.display().to_string());
+    all.push(("dir", shown(folder)));
+    all.push(("dbfilename", shown(name)));
     let limit = Limits::FULL.command;
     all.push(("client-query-buffer-limit", limit.to_string()));
     all
@@ -117,6 +127,9 @@ fn set<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
             }
             None if *name == PASSWORD => Change::Password(value),
             None if now.as_bytes() == value => Change::Nothing,
+            None if PROTECTED.contains(name) => {
+                return Err(refused(name, "can't set protected config"));
+            }
             None => return Err(refused(name, "can't set immutable config")),
         });
     }

@@ -170,10 +170,25 @@ fn memory<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     Ok(())
 }
 
-fn persistence<M: Memory>(_: &Call<'_, '_, M>, text: &mut String) -> Outcome {
+/// Of this node's snapshots.
+fn persistence<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
+    let status = call.shared.snapshots.status();
+    let running = status.since.map(|since| since.elapsed().as_secs() as i64);
+    let (failed, took) = status.last.unwrap_or((false, 0));
+    let took = status.last.map_or(-1, |_| took as i64);
     field(text, "loading", 0);
     field(text, "async_loading", 0);
-    field(text, "rdb_bgsave_in_progress", 0);
+    field(text, "current_save_keys_processed", status.keys);
+    field(text, "rdb_bgsave_in_progress", u8::from(running.is_some()));
+    field(text, "rdb_last_save_time", status.saved_at);
+    field(
+        text,
+        "rdb_last_bgsave_status",
+        if failed { "err" } else { "ok" },
+    );
+    field(text, "rdb_last_bgsave_time_sec", took);
+    field(text, "rdb_current_bgsave_time_sec", running.unwrap_or(-1));
+    field(text, "rdb_saves", status.saves);
     field(text, "aof_enabled", 0);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Streams: listpacks of entries, then what is known of the stream and of its groups.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
 use super::error::Result;
@@ -14,6 +14,7 @@ const NAME: Wrong = "a node of a stream whose name is no entry's";
 const ORDER: Wrong = "entries of a stream that do not rise";
 const OWNER: Wrong = "a pending entry of no consumer, or of two";
 const UNKNOWN: Wrong = "a consumer's entry that the group does not know";
+const NAMES: Wrong = "two groups, or two consumers of one, of the same name";
 const TWICE: Wrong = "a group's entry that is pending twice";
 
 /// The entry is deleted.
@@ -125,8 +126,14 @@ impl Entries {
             tail.max_deleted = id(source)?;
             tail.added = source.number()?;
         }
+        let mut names = HashSet::new();
         for _ in 0..source.number()? {
-            tail.groups.push(self.group(source, newer)?);
+            let start = source.offset();
+            let group = self.group(source, newer)?;
+            if !names.insert(group.name.clone()) {
+                return source.malformed(start, NAMES);
+            }
+            tail.groups.push(group);
         }
         Ok(tail)
     }
@@ -155,8 +162,13 @@ impl Entries {
                 return source.malformed(start, TWICE);
             }
         }
+        let mut names = HashSet::new();
         for number in 0..source.number()? {
-            group.consumers.push(self.consumer(source)?);
+            let consumer = self.consumer(source)?;
+            if !names.insert(consumer.name.clone()) {
+                return source.malformed(start, NAMES);
+            }
+            group.consumers.push(consumer);
             for _ in 0..source.number()? {
                 let start = source.offset();
                 let Some(place) = places.get(&raw_id(source.array()?)) else {

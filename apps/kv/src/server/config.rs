@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::tls::TlsConfig;
@@ -28,6 +29,8 @@ pub struct ServerConfig {
     pub workers: usize,
     /// Connections at a time.
     pub max_clients: usize,
+    /// Where SAVE and BGSAVE write snapshots; without it they are refused.
+    pub snapshot: Option<PathBuf>,
     /// Further sections of INFO, by name.
     pub sections: Vec<(String, InfoSection)>,
 }
@@ -42,6 +45,7 @@ impl Default for ServerConfig {
             tls: None,
             workers: 1,
             max_clients: 10_000,
+            snapshot: None,
             sections: Vec::new(),
         }
     }

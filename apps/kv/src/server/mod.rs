@@ -32,6 +32,7 @@ use self::worker::{LISTENER, Listener, SECURE, WAKER, Worker};
 use crate::command::index::Index;
 use crate::memory::Memory;
 use crate::script::running::Scripts;
+use crate::snapshot::Keeper;
 use crate::store::Store;
 
 pub use self::config::{BindError, InfoSection, ServerConfig};
@@ -84,6 +85,7 @@ impl Server {
             let registry = polls[0].registry();
             registry.register(&mut listener.socket, token, Interest::READABLE)?;
         }
+        let snapshots = Keeper::new(config.snapshot.clone(), store.first().now());
         let shared = Arc::new(Shared {
             store,
             config,
@@ -92,6 +94,7 @@ impl Server {
             tls,
             commands,
             registry: Registry::default(),
+            snapshots,
             desks,
             scripts: Scripts::default(),
             stopping: AtomicBool::new(false),
@@ -102,6 +105,7 @@ impl Server {
             stopper.stopping.store(true, Ordering::Relaxed);
             stopper.scripts.end();
             stopper.wake_all();
+            stopper.snapshots.stop();
         };
         let mut server = Self {
             addr,

@@ -15,6 +15,7 @@ use super::tls::Socket;
 use crate::command::index::Index;
 use crate::memory::Memory;
 use crate::script::running::Scripts;
+use crate::snapshot::Keeper;
 use crate::store::Store;
 
 /// Counts that INFO shows. Kept per worker, so that no two write the same.
@@ -88,6 +89,7 @@ pub(crate) struct Shared<M: Memory> {
     pub tls: Option<Arc<rustls::ServerConfig>>,
     pub commands: Index<M>,
     pub registry: Registry,
+    pub snapshots: Keeper,
     pub desks: Vec<Desk>,
     /// Scripts that run now.
     pub scripts: Scripts,

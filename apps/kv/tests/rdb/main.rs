@@ -3,6 +3,7 @@
 mod redis;
 mod restore;
 mod shown;
+mod snapshots;
 
 use std::path::PathBuf;
 

@@ -83,6 +83,7 @@ impl Client {
             tls: None,
             commands,
             registry,
+            snapshots: crate::snapshot::Keeper::new(None, 0),
             desks: Vec::new(),
             scripts: Scripts::default(),
             stopping: AtomicBool::new(false),

@@ -8,7 +8,7 @@ use super::{
     acl, clients, configuration, connection, expiry, info, introspect, keys, numbers, set, slowlog,
     standalone, strings, transactions,
 };
-use super::dumping;
+use super::{dumping, persistence};
 use crate::memory::Memory;
 
 const READ: Flags = Flags::READ;
@@ -25,6 +25,8 @@ const DOOR: Flags = PRIVATE.and(Flags::OPEN);
 const EXIT: Flags = PRIVATE.and(Flags::OPEN).and(Flags::CONTROL);
 const CONTROL: Flags = Flags::FAST.and(Flags::CONTROL).and(Flags::NOSCRIPT);
 const ADMIN: Flags = Flags::ADMIN.and(Flags::NOSCRIPT);
+const ALONE: Flags = ADMIN.and(Flags::NOT_QUEUED);
+const RESTING: Flags = Flags::ADMIN.and(Flags::FAST);
 const PLAIN: Flags = Flags::NONE;
 const SHUTDOWN: Flags = ADMIN.and(Flags::NOT_QUEUED);
 const FAST: Flags = Flags::FAST;
@@ -195,6 +197,9 @@ impl<M: Memory> Table<M> {
         "readwrite" 1 LINK      NO_KEY     "3.0.0"  standalone::no_cluster,  "Fails: this is no cluster.";
         "asking"    1 LINK      NO_KEY     "3.0.0"  standalone::no_cluster,  "Fails: this is no cluster.";
         "time"      1 FAST      NO_KEY     "2.6.0"  connection::time,        "Returns the server's time.";
+        "save"        1 ALONE     NO_KEY     "1.0.0"  persistence::save,         "Writes a snapshot of one moment to a file; the rack waits.";
+        "bgsave"     -1 ADMIN     NO_KEY     "1.0.0"  persistence::bgsave,       "Begins to write a snapshot to a file.";
+        "lastsave"    1 RESTING   NO_KEY     "1.0.0"  persistence::lastsave,     "Returns when the last snapshot was written.";
         "memory"   -2 READ      KEY_SECOND "4.0.0"  subcommand [standalone::of_memory], "Tells how many bytes a key takes.";
     };
 }

@@ -1,12 +1,12 @@
 //! Keys out of Redis' files.
 
-use super::collection::{Collection, hashed};
-use super::db::{Db, Expiry, SetOptions};
-use super::export::UNKNOWN;
+use super::stream;
 use crate::error::{Error, Result};
 use crate::layout::kind::Kind;
 use crate::memory::{Access, Memory};
 use crate::rdb::Value;
+use crate::store::collection::{Collection, hashed};
+use crate::store::db::{Db, Expiry, SetOptions};
 
 impl<M: Memory> Db<'_, M> {
     /// Puts a value, or its first part, in the place of what the key had.
@@ -95,7 +95,14 @@ fn fill<M: Memory>(found: &mut Collection<'_, M>, part: &Value) -> Result<()> {
                 found.put(0, &hashed(short(field)?), short(value)?)?;
             }
         }
-        Value::String(_) | Value::SortedSet(_) | Value::Stream(_) => return Err(UNKNOWN),
+        Value::Stream(part) => stream::fill(found, part)?,
+        Value::SortedSet(pairs) => {
+            for (member, score) in pairs {
+                let old = found.score(short(member)?)?;
+                found.set_score(member, old, *score)?;
+            }
+        }
+        Value::String(_) => return Err(Error::WrongType),
     }
     Ok(())
 }

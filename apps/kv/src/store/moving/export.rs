@@ -1,12 +1,12 @@
 //! Keys as they are in Redis' files.
 
-use super::collection::{Collection, unhashed};
-use super::db::Db;
-use super::value::Reach;
 use crate::error::{Error, Result};
 use crate::layout::kind::Kind;
 use crate::memory::Memory;
 use crate::rdb::Body;
+use crate::store::collection::{Collection, unhashed};
+use crate::store::db::Db;
+use crate::store::value::Reach;
 
 /// How often a key may change its type while it is looked at.
 const ATTEMPTS: usize = 16;
@@ -59,7 +59,9 @@ fn body<M: Memory>(found: &Collection<'_, M>) -> Result<Body> {
         Kind::List => Body::list(count),
         Kind::Set => Body::set(count),
         Kind::Hash => Body::hash(count),
-        Kind::String | Kind::SortedSet | Kind::Stream => return Err(UNKNOWN),
+        Kind::SortedSet => return sorted_set(found, count),
+        Kind::Stream => return super::stream::export(found),
+        Kind::String => return Err(Error::WrongType),
     };
     found.walk(0, 0, |key, value| {
         match found.kind {
@@ -75,5 +77,11 @@ fn body<M: Memory>(found: &Collection<'_, M>) -> Result<Body> {
     Ok(body)
 }
 
-/// Of types that are not kept yet.
-pub(super) const UNKNOWN: Error = Error::BadOption("values of this type cannot be moved");
+fn sorted_set<M: Memory>(found: &Collection<'_, M>, count: usize) -> Result<Body> {
+    let mut body = Body::sorted_set(count);
+    found.span(0..found.members(), false, |member, score| {
+        body.scored(member, score);
+        true
+    })?;
+    Ok(body)
+}
