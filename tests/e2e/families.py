@@ -56,4 +56,39 @@ def lists(rng):
     return table, near
 
 
-FAMILIES = {"lists": lists}
+def alike(ours, theirs):
+    """Whether two answers agree: places that were not asked for in an order may come in any."""
+    lists = isinstance(ours, list) and isinstance(theirs, list)
+    return ours == theirs or (lists and sorted(map(str, ours)) == sorted(map(str, theirs)))
+
+
+def geo(rng):
+    key, member = pool(rng, "g", "g", "g", "h", "s"), pool(rng, *(f"p{i}" for i in range(30)))
+    lon, lat = lambda: rng.choice([rng.uniform(-180, 180), 13.4, 179.99, "x", 181]), lambda: rng.uniform(-85.05, 85.05)
+    near, low = lambda: rng.uniform(12, 15), lambda: rng.uniform(36, 39)
+    size, unit = pool(rng, 0, 1, 100, 250.5, 3000, 9000, "x", -1), pool(rng, "km", "km", "mi", "M", "ft", "parsec")
+    order, told = pool(rng, "ASC", "DESC"), pool(rng, "WITHDIST", "WITHHASH", "WITHCOORD", "ASC", "x")
+    centre, box = ["FROMLONLAT", near, low], ["BYBOX", size, size, unit]
+    table = {
+        "COPY": [key, key], "DEL": [key], "SET": [pool(rng, "s"), "x"], "ZRANGE": [key, 0, -1, "WITHSCORES"],
+        "GEOADD": [key, near, low, member], "GEOADD ": [key, lon, lat, member, near, low, member],
+        "GEOADD  ": [key, pool(rng, "NX", "XX", "CH"), near, low, member, lon, lat, member],
+        "GEOPOS": [key, member, member], "GEOHASH": [key, member, member], "GEODIST": [key, member, member],
+        "GEODIST ": [key, member, member, unit], "ZREM": [key, member],
+        "GEOSEARCH": [key, *centre, "BYRADIUS", size, unit, told, told],
+        "GEOSEARCH ": [key, "FROMMEMBER", member, "BYRADIUS", size, "km", order, told],
+        "GEOSEARCH  ": [key, "FROMLONLAT", lon, lat, "BYRADIUS", size, unit, order, "WITHDIST"],
+        "GEOSEARCH   ": [key, *centre, *box, order, "COUNT", pool(rng, 1, 3, 0, "x")],
+        "GEOSEARCH    ": [key, "FROMLONLAT", lon, lat, *box, told],
+        "GEOSEARCH     ": [key, *centre, "ASC", pool(rng, "ANY", "DESC"), "WITHDIST", "WITHCOORD"],
+        "GEOSEARCHSTORE": [key, key, *centre, "BYRADIUS", size, unit],
+        "GEOSEARCHSTORE ": [key, key, "FROMMEMBER", member, *box, pool(rng, "STOREDIST", "WITHDIST")],
+        "GEORADIUS": [key, near, low, size, unit, told, told], "GEORADIUS_RO": [key, lon, lat, size, unit, order],
+        "GEORADIUS ": [key, near, low, size, unit, pool(rng, "STORE", "STOREDIST"), key],
+        "GEORADIUSBYMEMBER": [pool(rng, "g"), member, 500, unit, order],
+        "GEORADIUSBYMEMBER_RO": [pool(rng, "g"), member, 500, "km", told, pool(rng, "COUNT", "STORE"), 2],
+    }
+    return table, alike
+
+
+FAMILIES = {"geo": geo, "lists": lists}

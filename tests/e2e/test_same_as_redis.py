@@ -43,8 +43,9 @@ class Connection:
         kind, rest = line[:1], line[1:]
         if kind == b"$":
             return None if rest == b"-1" else self.file.read(int(rest) + 2)[:-2]
-        if kind == b"*":
-            return None if rest == b"-1" else [self.reply() for _ in range(int(rest))]
+        if kind in b"*~%":
+            count = int(rest) * (2 if kind == b"%" else 1)
+            return None if rest == b"-1" else [self.reply() for _ in range(count)]
         return int(rest) if kind == b":" else line.decode()
 
     def close(self):

@@ -1,6 +1,7 @@
 //! Floating-point numbers as text, the way Redis 7.0 reads and writes scores.
 
 use crate::number::{parse_hexadecimal, push_i64};
+use crate::script::decimal::general;
 
 /// Digits that tell any two numbers apart.
 const DIGITS: usize = 17;
@@ -37,53 +38,11 @@ fn read(text: &[u8]) -> Option<f64> {
 
 /// Appends a number with so many digits that reading it gives the same number.
 pub(crate) fn push(value: f64, out: &mut Vec<u8>) {
-    if value.is_infinite() {
-        out.extend_from_slice(if value > 0.0 { b"inf" } else { b"-inf" });
-        return;
-    }
-    if value.trunc() == value && value.abs() < EXACT && (value != 0.0 || value.is_sign_positive()) {
+    let whole = value.trunc() == value && value.abs() < EXACT;
+    if whole && (value != 0.0 || value.is_sign_positive()) {
         return push_i64(value as i64, out);
     }
-    let text = format!("{:.*e}", DIGITS - 1, value.abs());
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    let digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).collect();
-    let kept = digits.iter().rposition(|digit| *digit != b'0');
-    if value.is_sign_negative() {
-        out.push(b'-');
-    }
-    push_digits(&digits[..kept.unwrap_or(0) + 1], exponent, out);
-}
-
-/// Appends digits, the first of which counts `10^exponent`.
-fn push_digits(digits: &[u8], exponent: i32, out: &mut Vec<u8>) {
-    let zeros = |n: usize, out: &mut Vec<u8>| out.resize(out.len() + n, b'0');
-    match usize::try_from(exponent) {
-        Ok(last) if last < DIGITS => {
-            let whole = digits.len().min(last + 1);
-            out.extend_from_slice(&digits[..whole]);
-            zeros(last + 1 - whole, out);
-            push_fraction(&digits[whole..], out);
-        }
-        Err(_) if exponent >= -4 => {
-            out.extend_from_slice(b"0.");
-            zeros(exponent.unsigned_abs() as usize - 1, out);
-            out.extend_from_slice(digits);
-        }
-        _ => {
-            out.push(digits[0]);
-            push_fraction(&digits[1..], out);
-            let sign = if exponent < 0 { '-' } else { '+' };
-            out.extend(format!("e{sign}{:02}", exponent.unsigned_abs()).bytes());
-        }
-    }
-}
-
-fn push_fraction(digits: &[u8], out: &mut Vec<u8>) {
-    if !digits.is_empty() {
-        out.push(b'.');
-        out.extend_from_slice(digits);
-    }
+    out.extend_from_slice(general(value, DIGITS).as_bytes());
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ pub(crate) mod dispatch;
 mod dumping;
 mod eviction;
 mod expiry;
+mod geo;
 mod hash;
 mod help;
 pub(crate) mod index;

@@ -7,7 +7,7 @@
 pub(crate) mod api;
 mod arguments;
 mod convert;
-mod decimal;
+pub(crate) mod decimal;
 pub(crate) mod engine;
 pub(crate) mod errors;
 mod header;

@@ -4,10 +4,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod geo;
 mod hashes;
 mod lists;
 mod sets;
 mod sorted_sets;
+mod sorted_sets_model;
 mod streams;
 
 use support::Client;

@@ -27,11 +27,11 @@ fn members_are_added_by_the_rules() {
         > ZADD z inf i -inf j -0 n
         < :3
         > ZSCORE z n
-        < "-0"
+        < "0"
         > ZINCRBY z -inf i
         < -ERR resulting score is not a number (NaN)
         > ZRANGE z 0 -1 WITHSCORES
-        < ["j" "-inf" "a" "0" "n" "-0" "c" "3" "b" "8" "d" "9" "i" "inf"]
+        < ["j" "-inf" "a" "0" "n" "0" "c" "3" "b" "8" "d" "9" "i" "inf"]
         > ZADD z nan a
         < -ERR value is not a valid float
         > ZADD z 1 a x b

@@ -11,6 +11,7 @@ mod range;
 mod remove;
 mod scan;
 
+pub(in crate::command) use self::add::{Rules, add};
 pub(crate) use self::add::{zadd, zincrby};
 pub(crate) use self::blocking::{bzmpop, bzpopmax, bzpopmin};
 pub(crate) use self::combine::{

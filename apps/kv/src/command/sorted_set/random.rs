@@ -11,7 +11,10 @@ pub(crate) fn zrandmember<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     })?;
     let found = found.unwrap_or_default().into_iter();
     let members: Vec<_> = found
-        .map(|(key, value)| sorted::scored(&key, &value))
+        .map(|(key, _)| {
+            let (member, score) = sorted::entry(&key);
+            (member.to_vec(), score)
+        })
         .collect();
     if count.is_none() {
         let member = members.first().map(|(member, _)| member.as_slice());

@@ -1,8 +1,8 @@
 //! Sorted sets: members in the order of their scores, and where a member's score is found.
 //!
-//! An entry of tree 0 is a score, as eight bytes that sort as scores do, and a member. A score of
-//! -0 sorts as 0 does, and is told from it by a value. Tree 1 is there while tree 0 has more than
-//! one leaf: then looking for a member in tree 0 would be looking through all of it.
+//! An entry of tree 0 is a score, as eight bytes that sort as scores do, and a member. -0 is kept
+//! as 0. Tree 1 is there while tree 0 has more than one leaf: then looking for a member in tree 0
+//! would be looking through all of it.
 
 use std::ops::Range;
 
@@ -15,8 +15,6 @@ const SCORE: usize = 8;
 /// The tree in the order of scores.
 pub(crate) const BY_SCORE: usize = 0;
 const BY_MEMBER: usize = 1;
-/// The value of an entry whose score is -0.
-const NEGATIVE_ZERO: &[u8] = b"-";
 const SIGN: u64 = 1 << 63;
 /// Bytes that a member counts beside its own towards a limit.
 const OVERHEAD: usize = 16;
@@ -51,30 +49,15 @@ fn key(rising: u64, member: &[u8]) -> Vec<u8> {
     key
 }
 
-fn value(score: f64) -> &'static [u8] {
-    match score == 0.0 && score.is_sign_negative() {
-        true => NEGATIVE_ZERO,
-        false => b"",
-    }
-}
-
-/// The member and score of an entry of tree 0.
-fn entry<'k>(key: &'k [u8], value: &[u8]) -> (&'k [u8], f64) {
+/// The member and score of a key of tree 0.
+pub(crate) fn entry(key: &[u8]) -> (&[u8], f64) {
     let (score, member) = key.split_at(key.len().min(SCORE));
     let rising = score.try_into().map_or(SIGN, u64::from_be_bytes);
-    let bits = if rising & SIGN == 0 {
-        !rising
-    } else {
-        rising ^ SIGN
+    let bits = match rising & SIGN {
+        0 => !rising,
+        _ => rising ^ SIGN,
     };
-    let score = f64::from_bits(bits);
-    (member, if value.is_empty() { score } else { -score })
-}
-
-/// The same for an entry that was copied.
-pub(crate) fn scored(key: &[u8], value: &[u8]) -> Scored {
-    let (member, score) = entry(key, value);
-    (member.to_vec(), score)
+    (member, f64::from_bits(bits))
 }
 
 impl<M: Memory> Collection<'_, M> {
@@ -92,7 +75,7 @@ impl<M: Memory> Collection<'_, M> {
         if self.has_index() {
             let bits = self.get(BY_MEMBER, &hashed(member))?;
             let bits = bits.and_then(|bits| bits.try_into().ok());
-            return Ok(bits.map(|bits| f64::from_bits(u64::from_le_bytes(bits))));
+            return Ok(bits.map(f64::from_le_bytes));
         }
         let mut found = None;
         self.span(0..self.members(), false, |other, score| {
@@ -128,7 +111,10 @@ impl<M: Memory> Collection<'_, M> {
     /// The member at a position, and its score.
     pub fn member_at(&self, index: u64) -> Result<Option<Scored>> {
         let found = self.at(BY_SCORE, index)?;
-        Ok(found.map(|(key, value)| scored(&key, &value)))
+        Ok(found.map(|(key, _)| {
+            let (member, score) = entry(&key);
+            (member.to_vec(), score)
+        }))
     }
 
     /// Shows `f` the members at these positions and their scores, upwards or downwards, until it
@@ -144,9 +130,9 @@ impl<M: Memory> Collection<'_, M> {
             return Ok(());
         }
         let last = range.start + left - 1;
-        let show = |key: &[u8], value: &[u8]| {
+        let show = |key: &[u8], _: &[u8]| {
             left -= 1;
-            let (member, score) = entry(key, value);
+            let (member, score) = entry(key);
             f(member, score) && left != 0
         };
         match down {
@@ -193,7 +179,7 @@ impl<M: Memory> Collection<'_, M> {
             }
             (seen, last) = (seen + 1, hash);
             if let Ok(bits) = value.try_into() {
-                f(unhashed(key), f64::from_bits(u64::from_le_bytes(bits)));
+                f(unhashed(key), f64::from_le_bytes(bits));
             }
             true
         })?;
@@ -202,12 +188,13 @@ impl<M: Memory> Collection<'_, M> {
 
     /// Gives a member, which had the score `old`, another one.
     pub fn set_score(&mut self, member: &[u8], old: Option<f64>, new: f64) -> Result<()> {
-        self.put(BY_SCORE, &key(rising(new), member), value(new))?;
+        self.put(BY_SCORE, &key(rising(new), member), b"")?;
         if let Some(old) = old.filter(|old| *old != new) {
             self.remove(BY_SCORE, &key(rising(old), member))?;
         }
         if self.keeps_index()? {
-            self.put(BY_MEMBER, &hashed(member), &new.to_bits().to_le_bytes())?;
+            let kept = new + 0.0; // -0 becomes 0
+            self.put(BY_MEMBER, &hashed(member), &kept.to_le_bytes())?;
         }
         Ok(())
     }
@@ -254,7 +241,7 @@ impl<M: Memory> Collection<'_, M> {
             (false, true) => {
                 let mut all = Vec::new();
                 self.span(0..self.members(), false, |member, score| {
-                    all.push((hashed(member), score.to_bits().to_le_bytes()));
+                    all.push((hashed(member), score.to_le_bytes()));
                     true
                 })?;
                 for (key, bits) in all {
@@ -290,10 +277,8 @@ mod tests {
             assert!(rising(pair[0]) < rising(pair[1]), "{pair:?}");
         }
         assert_eq!(rising(-0.0), rising(0.0));
-        for score in scores.into_iter().chain([-0.0]) {
-            let key = key(rising(score), b"m");
-            let (member, back) = entry(&key, value(score));
-            assert_eq!((member, back.to_bits()), (&b"m"[..], score.to_bits()));
+        for score in scores {
+            assert_eq!(entry(&key(rising(score), b"m")), (&b"m"[..], score));
         }
     }
 }
