@@ -6,6 +6,11 @@
 
 mod support;
 
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use rackmem::{Fabric, Mode, Rack};
+use rackmem_kv::{Options, Server, ServerConfig, Store};
 use support::Client;
 use support::talk::server;
 
@@ -36,4 +41,254 @@ fn scripts_answer_as_in_redis() {
     client.say("HELLO 3");
     compare(&mut client, include_str!("scripts/resp3.txt"));
     server.shutdown();
+}
+
+#[test]
+fn functions_answer_as_in_redis() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    compare(&mut client, include_str!("scripts/functions.txt"));
+    server.shutdown();
+}
+
+#[test]
+fn nothing_a_script_does_is_left_for_the_next() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    let mut eval = |text: &str| client.call(&[b"EVAL", text.as_bytes(), b"0"]);
+    for attempt in [
+        "string.upper = nil",
+        "redis.call = nil",
+        "_G.foo = 1",
+        "rawset(_G, 'foo', 1)",
+        "rawset(string, 'upper', 1)",
+        "setmetatable(_G, nil)",
+        "setmetatable(string, nil)",
+        "getmetatable(_G).__index = nil",
+        "getmetatable('').__index.upper = nil",
+        "getmetatable('').__index = nil",
+        "KEYS = 1",
+        "cjson.null = 1",
+        "local f = loadstring('foo = 1') f()",
+        "setfenv(1, {})",
+        "collectgarbage('stop') error('x')",
+        "coroutine.resume = nil",
+        "math.random = nil",
+        "loadstring('\\27Lua')()",
+        "local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1e6) .. i end",
+        "local function f() return 1 + f() end return f()",
+        "local function f() local _, problem = pcall(f) error(problem, 0) end f()",
+        "return string.rep('x', 1e9)",
+        "redis.call('select', 5) error('x')",
+    ] {
+        let reply = eval(attempt);
+        assert!(reply.starts_with('-'), "{attempt}: {reply}");
+    }
+    let all = "return {string.upper('a'), ('b'):upper(), cjson.encode({1}), type(redis.call), \
+               tostring(rawget(_G, 'foo')), type(coroutine.resume), type(math.random()), #KEYS}";
+    assert_eq!(
+        eval(all),
+        r#"["A" "B" "[1]" "function" "nil" "function" "number" :0]"#
+    );
+    let found = eval("return redis.call('exists', 'only-in-5')");
+    assert_eq!(found, ":0");
+    server.shutdown();
+}
+
+/// A script that never ends, and catches whatever it can.
+const ENDLESS: &str = "while true do pcall(function() while true do end end) end";
+
+/// Tries to kill a script until it has begun; what is said in the end.
+fn kill(killer: &mut Client, command: &str) -> String {
+    loop {
+        let reply = killer.say(command);
+        if !reply.starts_with("-NOTBUSY") {
+            return reply;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_script_without_an_end_is_killed_and_others_are_served_meanwhile() {
+    let server = server(|config| config.workers = 2);
+    // Connections go to the two workers in turn.
+    let mut slow = Client::new(server.local_addr());
+    assert_eq!(slow.say("PING"), "+PONG");
+    let mut other = Client::new(server.local_addr());
+    assert_eq!(other.say("CONFIG SET busy-reply-threshold 0"), "+OK");
+    assert!(other.say("SCRIPT KILL").starts_with("-NOTBUSY"));
+    for text in [
+        ENDLESS.to_owned(),
+        format!("coroutine.wrap(function() {ENDLESS} end)()"),
+        format!("redis.call('get', KEYS[1]) xpcall(function() {ENDLESS} end, print)")
+            .replace("print", "tostring"),
+    ] {
+        slow.send(&[b"EVAL", text.as_bytes(), b"1", b"held"]);
+        assert_eq!(other.say("SET another 1"), "+OK");
+        assert_eq!(kill(&mut other, "SCRIPT KILL"), "+OK", "{text}");
+        let reply = slow.reply();
+        assert!(reply.contains("killed by user"), "{text}: {reply}");
+        assert_eq!(slow.say("SET held 1"), "+OK");
+    }
+    let library = format!("#!lua name=l\nredis.register_function('f', function() {ENDLESS} end)");
+    assert_eq!(
+        other.call(&[b"FUNCTION", b"LOAD", library.as_bytes()]),
+        "\"l\""
+    );
+    slow.send(&[b"FCALL", b"f", b"0"]);
+    assert_eq!(kill(&mut other, "FUNCTION KILL"), "+OK");
+    assert!(slow.reply().contains("killed by user"));
+
+    // What has written is not killed, but ends with the server.
+    let text = format!("redis.call('set', KEYS[1], 1) {ENDLESS}");
+    slow.send(&[b"EVAL", text.as_bytes(), b"1", b"held"]);
+    let mut reply = kill(&mut other, "SCRIPT KILL");
+    while reply == "+OK" {
+        // It had not written yet.
+        slow.reply();
+        slow.send(&[b"EVAL", text.as_bytes(), b"1", b"held"]);
+        reply = kill(&mut other, "SCRIPT KILL");
+    }
+    assert!(reply.starts_with("-UNKILLABLE"), "{reply}");
+    server.shutdown();
+}
+
+/// Servers at three nodes of a rack.
+fn rack() -> (Rack, Vec<Server>) {
+    let builder = Rack::builder(3).mode(Mode::Switch).fabric(Fabric::Inline);
+    let rack = builder.block_size(1024).cache(4 << 20).memory(1 << 30);
+    let rack = rack.build().unwrap();
+    let serve = |node: &rackmem::Node| {
+        let options = Options {
+            buckets: 64,
+            ..Options::default()
+        };
+        let store = Store::open(node.clone(), options).unwrap();
+        let config = ServerConfig {
+            addr: SocketAddr::from(([127, 0, 0, 1], 0)),
+            ..ServerConfig::default()
+        };
+        Server::bind(store, config).unwrap()
+    };
+    let servers = rack.nodes().iter().map(serve).collect();
+    (rack, servers)
+}
+
+#[test]
+fn what_one_node_is_told_every_node_runs() {
+    let (_rack, servers) = rack();
+    let mut clients: Vec<_> = servers
+        .iter()
+        .map(|s| Client::new(s.local_addr()))
+        .collect();
+    let sha = clients[0].say(r#"SCRIPT LOAD "return redis.call('incr', KEYS[1])""#);
+    let sha = sha.trim_matches('"').to_owned();
+    for (i, client) in clients.iter_mut().enumerate() {
+        assert_eq!(
+            client.say(&format!("EVALSHA {sha} 1 n")),
+            format!(":{}", i + 1)
+        );
+        assert_eq!(client.say(&format!("SCRIPT EXISTS {sha}")), "[:1]");
+    }
+    // All of them are forgotten everywhere at once.
+    assert_eq!(clients[2].say("SCRIPT FLUSH"), "+OK");
+    for client in &mut clients {
+        let reply = client.say(&format!("EVALSHA {sha} 1 n"));
+        assert!(reply.starts_with("-NOSCRIPT"), "{reply}");
+    }
+    assert_eq!(clients[0].say("GET n"), "\"3\"");
+
+    let library = |n: u32| {
+        format!(
+            "#!lua name=l\nredis.register_function('f', function(keys) return redis.call('incrby', keys[1], {n}) end)"
+        )
+    };
+    let load = library(10);
+    assert_eq!(
+        clients[0].call(&[b"FUNCTION", b"LOAD", load.as_bytes()]),
+        "\"l\""
+    );
+    for (i, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.say("FCALL f 1 n"), format!(":{}", 13 + 10 * i));
+    }
+    let load = library(100);
+    let replaced = clients[1].call(&[b"FUNCTION", b"LOAD", b"REPLACE", load.as_bytes()]);
+    assert_eq!(replaced, "\"l\"");
+    for (i, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.say("FCALL f 1 n"), format!(":{}", 133 + 100 * i));
+    }
+    assert_eq!(clients[2].say("FUNCTION FLUSH"), "+OK");
+    for client in &mut clients {
+        assert_eq!(client.say("FCALL f 1 n"), "-ERR Function not found");
+    }
+    drop(servers);
+}
+
+/// Moves one from a key to another if there is any; the keys may not be declared.
+const MOVE: &str = "local from, to = ARGV[1], ARGV[2]
+    local there, here = tonumber(redis.call('get', from)), tonumber(redis.call('get', to))
+    if from == to or there < 1 then return 0 end
+    redis.call('set', from, there - 1)
+    redis.call('set', to, here + 1)
+    return 1";
+
+/// The sum of what there is, by keys that are not declared.
+const SUM: &str = "local sum = 0
+    for i = 0, tonumber(ARGV[1]) - 1 do sum = sum + (redis.call('get', 'account:' .. i) or 0) end
+    return sum";
+
+/// At all nodes at once, scripts move between accounts, and others see the same sum at every
+/// moment. `declared`: they say beforehand which keys they touch.
+fn accounts(declared: bool) {
+    const ACCOUNTS: usize = 5;
+    const MOVES: usize = 150;
+    let (_rack, servers) = rack();
+    let mut first = Client::new(servers[0].local_addr());
+    for i in 0..ACCOUNTS {
+        first.say(&format!("SET account:{i} 100"));
+    }
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for server in &servers {
+            let addr = server.local_addr();
+            let done = &done;
+            for _ in 0..2 {
+                scope.spawn(move || {
+                    let mut client = Client::new(addr);
+                    for _ in 0..MOVES {
+                        let (from, to) = (fastrand::usize(..ACCOUNTS), fastrand::usize(..ACCOUNTS));
+                        let (from, to) = (format!("account:{from}"), format!("account:{to}"));
+                        let (from, to) = (from.as_bytes(), to.as_bytes());
+                        let move_one: &[&[u8]] = match declared {
+                            true => &[b"EVAL", MOVE.as_bytes(), b"2", from, to, from, to],
+                            false => &[b"EVAL", MOVE.as_bytes(), b"0", from, to],
+                        };
+                        let reply = client.call(move_one);
+                        assert!(reply == ":1" || reply == ":0", "{reply}");
+                    }
+                    done.fetch_add(1, Relaxed);
+                });
+            }
+            scope.spawn(move || {
+                let mut client = Client::new(addr);
+                while done.load(Relaxed) < 6 {
+                    let count = ACCOUNTS.to_string();
+                    let sum = client.call(&[b"EVAL", SUM.as_bytes(), b"0", count.as_bytes()]);
+                    assert_eq!(sum, ":500");
+                }
+            });
+        }
+    });
+    drop(servers);
+}
+
+#[test]
+fn scripts_at_all_nodes_are_one_after_the_other() {
+    accounts(true);
+}
+
+#[test]
+fn so_are_those_that_do_not_say_which_keys_they_touch() {
+    accounts(false);
 }

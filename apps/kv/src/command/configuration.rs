@@ -11,14 +11,13 @@ use crate::server::settings::Setting;
 use crate::server::shared::Stats;
 
 /// Settings that are what they are.
-const FIXED: [(&str, &str); 11] = [
+const FIXED: [(&str, &str); 10] = [
     ("appendonly", "no"),
     ("appendfsync", "everysec"),
     ("cluster-enabled", "no"),
     ("databases", "16"),
     ("hz", "10"),
     ("latency-monitor-threshold", "0"),
-    ("lua-time-limit", "5000"),
     ("maxmemory", "0"),
     ("maxmemory-samples", "5"),
     ("save", ""),

@@ -12,6 +12,7 @@ const TEXTS: &[(&str, &[Entry])] = &[
     ("client", CLIENT),
     ("command", COMMAND),
     ("config", CONFIG),
+    ("function", FUNCTION),
     ("latency", LATENCY),
     ("memory", MEMORY),
     ("object", OBJECT),
@@ -241,6 +242,39 @@ const SLOWLOG: &[Entry] = &[
     ),
     ("len", "", &["Return how many slow commands are kept."]),
     ("reset", "", &["Forget them."]),
+];
+
+const FUNCTION: &[Entry] = &[
+    (
+        "delete",
+        "<library-name>",
+        &["Let the rack forget a library."],
+    ),
+    (
+        "flush",
+        "[ASYNC|SYNC]",
+        &["Let the rack forget all libraries, at once in either mode."],
+    ),
+    (
+        "kill",
+        "",
+        &["End the functions that this node has run for long, if they have not written."],
+    ),
+    (
+        "list",
+        "[LIBRARYNAME <pattern>] [WITHCODE]",
+        &["Return the libraries and their functions."],
+    ),
+    (
+        "load",
+        "[REPLACE] <code>",
+        &["Let the rack know a library, which registers its functions."],
+    ),
+    (
+        "stats",
+        "",
+        &["Return the function that this node runs, and how many there are."],
+    ),
 ];
 
 const SCRIPT: &[Entry] = &[

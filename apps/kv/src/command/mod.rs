@@ -8,6 +8,7 @@ pub(crate) mod dispatch;
 mod dumping;
 mod eviction;
 mod expiry;
+mod functions;
 mod geo;
 mod hash;
 mod help;

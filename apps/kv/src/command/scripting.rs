@@ -5,6 +5,7 @@
 //! running again with the key known, which nobody notices while it has not written.
 
 use super::dispatch::{run, write_failure};
+use super::functions;
 use super::help::help;
 use super::{Call, Command, Failure, Flags, NOT_INTEGER, Outcome, Subcommand};
 use crate::acl::{Context, permitted};
@@ -15,7 +16,7 @@ use crate::resp::reply::Protocol;
 use crate::script::api::Host;
 use crate::script::engine::{Compiled, Ended, Engine};
 use crate::script::errors::Stop;
-use crate::script::running::Running;
+use crate::script::running::{LONGEST, Running};
 use crate::script::sha1::{self, Sha};
 use crate::server::session::Session;
 use crate::server::shared::{Shared, Stats};
@@ -65,7 +66,7 @@ fn eval_text<M: Memory>(call: &mut Call<'_, '_, M>, read_only: bool) -> Outcome 
             None => engine.compile(&sha, checked(text)?)?,
         };
         keep(&call.db.scripts(), &sha, text)?;
-        execute(call, engine, &sha, &script, keys, read_only)
+        execute(call, engine, &script, (&sha, false), keys, read_only)
     })
 }
 
@@ -87,13 +88,18 @@ fn eval_sha<M: Memory>(call: &mut Call<'_, '_, M>, read_only: bool) -> Outcome {
                 engine.compile(&sha, &text)?
             }
         };
-        execute(call, engine, &sha, &script, keys, read_only)
+        execute(call, engine, &script, (&sha, false), keys, read_only)
     })
 }
 
 /// How many of the words from the third on are keys.
 fn key_count(args: Args<'_>) -> Result<usize, Failure> {
-    let count = parse_i64(args.at(2)).ok_or(NOT_INTEGER)?;
+    counted(args, NOT_INTEGER)
+}
+
+/// The same; what to say when the word is not a number.
+pub(super) fn counted(args: Args<'_>, not_a_number: &'static str) -> Result<usize, Failure> {
+    let count = parse_i64(args.at(2)).ok_or(not_a_number)?;
     if count < 0 {
         return Err("ERR Number of keys can't be negative".into());
     }
@@ -118,12 +124,14 @@ fn keep<M: Memory>(scripts: &Db<'_, M>, sha: &Sha, text: &[u8]) -> Outcome {
 
 /// What a script's command touches besides the keys of the script, in the database of scripts:
 /// names of scripts, which lie in the same buckets as keys of the same names.
-pub(super) fn names<M: Memory>(command: &Command<M>, args: Args<'_>) -> Vec<Sha> {
+pub(super) fn names<M: Memory>(command: &Command<M>, args: Args<'_>) -> Vec<Vec<u8>> {
+    let named = |word| sha1::named(word).map(|sha| sha.to_vec());
     match command.name {
-        "eval" | "eval_ro" => vec![sha1::hex(args.at(1))],
-        "evalsha" | "evalsha_ro" => sha1::named(args.at(1)).into_iter().collect(),
-        "script" if args.is(1, "load") => vec![sha1::hex(args.at(2))],
-        "script" if args.is(1, "exists") => args.from(2).filter_map(sha1::named).collect(),
+        "eval" | "eval_ro" => vec![sha1::hex(args.at(1)).to_vec()],
+        "evalsha" | "evalsha_ro" => named(args.at(1)).into_iter().collect(),
+        "script" if args.is(1, "load") => vec![sha1::hex(args.at(2)).to_vec()],
+        "script" if args.is(1, "exists") => args.from(2).filter_map(named).collect(),
+        "fcall" | "fcall_ro" | "function" => vec![functions::LIBRARIES.to_vec()],
         _ => Vec::new(),
     }
 }
@@ -133,25 +141,26 @@ pub(super) fn flushes<M: Memory>(command: &Command<M>, args: Args<'_>) -> bool {
     command.name == "script" && args.is(1, "flush")
 }
 
-/// Runs a script, and again as long as it touches what is not held.
-fn execute<M: Memory>(
+/// Runs a script, or a function, and again as long as it touches what is not held.
+pub(super) fn execute<M: Memory>(
     call: &mut Call<'_, '_, M>,
     engine: &mut Engine,
-    sha: &Sha,
     script: &Compiled,
+    (name, function): (&[u8], bool),
     keys: usize,
     read_only: bool,
 ) -> Outcome {
-    if read_only && script.permissions.declared && !script.permissions.no_writes {
+    let no_writes = script.permissions.no_writes();
+    if read_only && script.permissions.declared && !no_writes {
         return Err(NOT_READ_ONLY.into());
     }
     let session = (call.session.db, call.session.protocol);
-    let entered = call.shared.scripts.enter(false);
-    let read_only = read_only || script.permissions.no_writes;
+    let entered = call.shared.scripts.enter(function.then_some(name), LONGEST);
+    let read_only = read_only || no_writes;
     let outcome = attempts(
         call,
         engine,
-        sha,
+        name,
         script,
         (keys, read_only),
         &entered.running,
@@ -166,13 +175,13 @@ fn execute<M: Memory>(
 fn attempts<M: Memory>(
     call: &mut Call<'_, '_, M>,
     engine: &mut Engine,
-    sha: &Sha,
+    name: &[u8],
     script: &Compiled,
     (keys, read_only): (usize, bool),
     running: &std::sync::Arc<Running>,
 ) -> Outcome {
     let (args, db) = (call.args, call.session.db);
-    let name = String::from_utf8_lossy(sha).into_owned();
+    let name = String::from_utf8_lossy(name).into_owned();
     let limit = call.shared.store.key_limit();
     let mut needs = Needs::default();
     for run in 0.. {
@@ -398,7 +407,8 @@ fn flush<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 }
 
 fn kill<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    call.shared.scripts.kill(false)?;
+    let busy_after = call.shared.control.settings.busy_after();
+    call.shared.scripts.kill(false, busy_after)?;
     call.reply.ok();
     Ok(())
 }

@@ -43,6 +43,8 @@ pub(super) struct Now {
 #[derive(Clone)]
 pub(crate) struct Compiled {
     function: Function,
+    /// It is a library's function, which gets its words as arguments.
+    callback: bool,
     pub permissions: Permissions,
 }
 
@@ -55,8 +57,20 @@ pub(crate) struct Engine {
     base: Table,
     redis: Table,
     start: Function,
+    start_function: Function,
     compiled: HashMap<Sha, Compiled>,
     now: Rc<Now>,
+}
+
+impl Compiled {
+    /// A function of a library.
+    pub(super) fn callback(function: Function, permissions: Permissions) -> Self {
+        Self {
+            function,
+            callback: true,
+            permissions,
+        }
+    }
 }
 
 /// How a script ended.
@@ -84,7 +98,7 @@ impl Engine {
         result
     }
 
-    fn new() -> mlua::Result<Self> {
+    pub(super) fn new() -> mlua::Result<Self> {
         let parts = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(parts, LuaOptions::default())?;
         lua.set_memory_limit(MAX_HEAP)?;
@@ -103,7 +117,7 @@ impl Engine {
         let placed = lua.create_function(placed)?;
         let prelude = lua.load(include_str!("prelude.lua")).set_name("=rackmem");
         let parts = (native, &env, &base, shared, fix, fatal, placed);
-        let start: Function = prelude.call(parts)?;
+        let (start, start_function): (Function, Function) = prelude.call(parts)?;
         lua.set_globals(env.clone())?;
         watch(&lua, &now)?;
         Ok(Self {
@@ -112,6 +126,7 @@ impl Engine {
             base,
             redis,
             start,
+            start_function,
             compiled: HashMap::new(),
             now,
         })
@@ -132,6 +147,7 @@ impl Engine {
         let function = chunk.into_function().map_err(|error| uncompiled(&error))?;
         let compiled = Compiled {
             function,
+            callback: false,
             permissions: header.permissions,
         };
         if self.compiled.len() >= MAX_COMPILED {
@@ -173,8 +189,8 @@ impl Engine {
         reply: &mut Reply<'_>,
     ) -> Result<Ended, Failure> {
         let returned = self
-            .name_words(keys, args)
-            .and_then(|()| self.call(script, host))
+            .words(keys, args)
+            .and_then(|words| self.call(script, words, host))
             .map_err(|error| unusable(&error))?;
         let mut returned = returned.into_iter();
         let done = matches!(returned.next(), Some(Value::Boolean(true)));
@@ -193,21 +209,26 @@ impl Engine {
         Ok(Ended::Replied)
     }
 
-    /// Sets KEYS and ARGV.
-    fn name_words<'w>(
+    /// Keys and other arguments as tables.
+    fn words<'w>(
         &self,
         keys: impl Iterator<Item = &'w [u8]>,
         args: impl Iterator<Item = &'w [u8]>,
-    ) -> mlua::Result<()> {
+    ) -> mlua::Result<(Table, Table)> {
         let lua = &self.lua;
         let word = |word: &[u8]| lua.create_string(word);
         let keys = keys.map(word).collect::<mlua::Result<Vec<_>>>()?;
         let args = args.map(word).collect::<mlua::Result<Vec<_>>>()?;
-        self.base.raw_set("KEYS", lua.create_sequence_from(keys)?)?;
-        self.base.raw_set("ARGV", lua.create_sequence_from(args)?)
+        let keys = lua.create_sequence_from(keys)?;
+        Ok((keys, lua.create_sequence_from(args)?))
     }
 
-    fn call(&self, script: &Compiled, host: &mut dyn Host) -> mlua::Result<MultiValue> {
+    fn call(
+        &self,
+        script: &Compiled,
+        (keys, args): (Table, Table),
+        host: &mut dyn Host,
+    ) -> mlua::Result<MultiValue> {
         let resp3 = &self.now.resp3;
         let caller = RefCell::new(api::Caller::new(host, resp3));
         self.lua.scope(|scope| {
@@ -218,8 +239,59 @@ impl Engine {
             self.redis.raw_set("acl_check_cmd", allows)?;
             self.redis.raw_set("call", call)?;
             self.redis.raw_set("pcall", pcall)?;
+            if script.callback {
+                return self.start_function.call((&script.function, keys, args));
+            }
+            self.base.raw_set("KEYS", keys)?;
+            self.base.raw_set("ARGV", args)?;
             self.start.call(&script.function)
         })
+    }
+
+    /// Runs a library, which registers its functions with `redis.register_function`.
+    pub(super) fn load_library(
+        &self,
+        code: &[u8],
+        register: Function,
+        running: Arc<Running>,
+    ) -> Result<(), Failure> {
+        let chunk = self.lua.load(code).set_name("@user_function");
+        let chunk = chunk
+            .set_mode(ChunkMode::Text)
+            .set_environment(self.env.clone());
+        let library = chunk.into_function().map_err(|error| {
+            let text = lua_text(&error);
+            Failure::from(format!("ERR Error compiling function: {text}"))
+        })?;
+        self.now.running.replace(Some(running));
+        let loaded = self
+            .redis
+            .raw_set("register_function", register)
+            .and_then(|()| self.start.call::<MultiValue>(library));
+        self.now.running.replace(None);
+        let removed = self.redis.raw_set("register_function", Value::Nil);
+        self.tidy();
+        removed.map_err(|error| unusable(&error))?;
+        let mut loaded = loaded.map_err(|error| unusable(&error))?.into_iter();
+        let done = matches!(loaded.next(), Some(Value::Boolean(true)));
+        let problem = loaded.next().unwrap_or(Value::Nil);
+        if done {
+            return Ok(());
+        }
+        let text = match &problem {
+            Value::Table(table) => match table.raw_get::<Value>("err") {
+                Ok(Value::String(text)) => text.to_string_lossy(),
+                _ => "ERR unknown error".into(),
+            },
+            Value::Error(error) => lua_text(error),
+            _ => "ERR unknown error".into(),
+        };
+        Err(format!("ERR Error registering functions: {text}").into())
+    }
+
+    /// The state, to make functions for it.
+    pub(super) fn lua(&self) -> &Lua {
+        &self.lua
     }
 
     /// Undoes what a script may have done to the state.
@@ -335,15 +407,20 @@ fn unfinished(problem: &Value, name: &str) -> mlua::Result<Failure> {
 }
 
 fn uncompiled(error: &mlua::Error) -> Failure {
-    let text = match Cause::of(error) {
-        Cause::Lua(text) => text,
-        _ => error.to_string(),
-    };
+    let text = lua_text(error);
     format!("ERR Error compiling script (new function): {text}").into()
 }
 
+fn lua_text(error: &mlua::Error) -> String {
+    match Cause::of(error) {
+        Cause::Lua(text) => text,
+        Cause::Raised(text) => String::from_utf8_lossy(&text).into_owned(),
+        Cause::Stop(stop) => stop.to_string(),
+    }
+}
+
 /// Lua itself has failed, which is out of memory when it does.
-fn unusable(error: &mlua::Error) -> Failure {
+pub(super) fn unusable(error: &mlua::Error) -> Failure {
     match Cause::of(error) {
         Cause::Raised(text) => text.into(),
         Cause::Stop(stop) => stop.to_string().into(),

@@ -2,39 +2,50 @@
 
 use crate::command::Failure;
 
+/// What a script or a function may say of itself. Only the first changes anything here: memory is
+/// full or not, and there is neither a replica nor a cluster.
+const FLAGS: [&str; 5] = [
+    "no-writes",
+    "allow-oom",
+    "allow-stale",
+    "no-cluster",
+    "allow-cross-slot-keys",
+];
+
 /// What a script may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Permissions {
     /// It has said what it may do.
     pub declared: bool,
-    /// It only reads.
-    pub no_writes: bool,
+    /// Of the flags, those that it has; as bits.
+    flags: u8,
 }
 
-/// Flags that change nothing here: memory is full or not, and there is neither a replica nor a
-/// cluster.
-const WITHOUT_EFFECT: [&[u8]; 4] = [
-    b"allow-oom",
-    b"allow-stale",
-    b"no-cluster",
-    b"allow-cross-slot-keys",
-];
-
 impl Permissions {
-    /// What these flags, which have been declared, allow. The flag that there is not, otherwise.
-    pub fn declared<'f>(flags: impl Iterator<Item = &'f [u8]>) -> Result<Self, &'f [u8]> {
-        let mut permissions = Self {
-            declared: true,
-            no_writes: false,
-        };
-        for flag in flags {
-            match flag {
-                b"no-writes" => permissions.no_writes = true,
-                _ if WITHOUT_EFFECT.contains(&flag) => {}
-                _ => return Err(flag),
-            }
-        }
-        Ok(permissions)
+    /// What has been said without any flag.
+    pub const PLAIN: Self = Self {
+        declared: true,
+        flags: 0,
+    };
+
+    /// Adds a flag; `None`: there is no such flag.
+    pub fn with(self, flag: &[u8]) -> Option<Self> {
+        let place = FLAGS.iter().position(|name| name.as_bytes() == flag)?;
+        Some(Self {
+            flags: self.flags | 1 << place,
+            ..self
+        })
+    }
+
+    /// Whether it only reads.
+    pub fn no_writes(self) -> bool {
+        self.flags & 1 != 0
+    }
+
+    /// The flags by name.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let has = move |i: &usize| self.flags & 1 << i != 0;
+        (0..FLAGS.len()).filter(has).map(|i| FLAGS[i])
     }
 }
 
@@ -61,18 +72,19 @@ impl Header {
         if engine != b"#!lua" {
             return Err(said(b"ERR Unexpected engine in script shebang: ", engine));
         }
-        let mut permissions = Permissions {
-            declared: true,
-            no_writes: false,
-        };
+        let mut permissions = Permissions::PLAIN;
         for word in words {
             let Some(flags) = word.strip_prefix(b"flags=") else {
                 return Err(said(b"ERR Unknown lua shebang option: ", word));
             };
             let none = flags.is_empty();
             let flags = flags.split(|b| *b == b',').filter(|_| !none);
-            permissions = Permissions::declared(flags)
-                .map_err(|flag| said(b"ERR Unexpected flag in script shebang: ", flag))?;
+            permissions = Permissions::PLAIN;
+            for flag in flags {
+                let known = permissions.with(flag);
+                permissions =
+                    known.ok_or_else(|| said(b"ERR Unexpected flag in script shebang: ", flag))?;
+            }
         }
         Ok(Self { len, permissions })
     }

@@ -10,6 +10,7 @@ mod convert;
 pub(crate) mod decimal;
 pub(crate) mod engine;
 pub(crate) mod errors;
+pub(crate) mod functions;
 mod header;
 mod libraries;
 pub(crate) mod running;

@@ -79,6 +79,11 @@ libraries.coroutine.resume = function(...)
   return settled(false, resume(...))
 end
 
+-- Runs a script, and a function of a library with its two arguments.
 return function(script)
   return xpcall(script, placed)
+end, function(callback, keys, args)
+  return xpcall(function()
+    return callback(keys, args)
+  end, placed)
 end

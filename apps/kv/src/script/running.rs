@@ -1,14 +1,13 @@
 //! Scripts that run at this node, for SCRIPT KILL.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::errors::Stop;
 
-/// How long a script runs before clients may kill it, unless they have set something else.
-const BUSY: Duration = Duration::from_secs(5);
+/// How long a library may take to load.
+pub(crate) const LOADING: Duration = Duration::from_millis(500);
 /// How long a script runs at most, whatever it has written. Others wait for the keys it holds, and
 /// its node's clients for its worker.
 pub(crate) const LONGEST: Duration = Duration::from_secs(60);
@@ -17,8 +16,9 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Running {
     since: Instant,
-    /// It is a function's call.
-    pub function: bool,
+    /// What is called, if it is a function.
+    pub function: Option<Box<[u8]>>,
+    longest: Duration,
     wrote: AtomicBool,
     killed: AtomicBool,
 }
@@ -34,25 +34,14 @@ impl Running {
         if self.killed.load(Relaxed) {
             return Some(Stop::Killed);
         }
-        (self.since.elapsed() >= LONGEST).then_some(Stop::TooLong)
+        (self.since.elapsed() >= self.longest).then_some(Stop::TooLong)
     }
 }
 
 /// All scripts that run at a server: one a worker at most.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Scripts {
     running: Mutex<Vec<Arc<Running>>>,
-    /// In ms, how long a script runs before it may be killed.
-    pub busy_after: AtomicU64,
-}
-
-impl Default for Scripts {
-    fn default() -> Self {
-        Self {
-            running: Mutex::default(),
-            busy_after: AtomicU64::new(BUSY.as_millis() as u64),
-        }
-    }
 }
 
 /// A script is among those that run until this is dropped.
@@ -73,11 +62,12 @@ impl Scripts {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A script begins.
-    pub fn enter(&self, function: bool) -> Entered<'_> {
+    /// A script begins, or the function of this name.
+    pub fn enter(&self, function: Option<&[u8]>, longest: Duration) -> Entered<'_> {
         let running = Arc::new(Running {
             since: Instant::now(),
-            function,
+            function: function.map(Box::from),
+            longest,
             wrote: AtomicBool::new(false),
             killed: AtomicBool::new(false),
         });
@@ -88,15 +78,14 @@ impl Scripts {
         }
     }
 
-    /// Ends the scripts, or the functions, that have run for long and have not written.
+    /// Ends the scripts, or the functions, that have run for so long and have not written.
     ///
     /// # Errors
     /// Redis' words when there is none.
-    pub fn kill(&self, function: bool) -> Result<(), &'static str> {
-        let busy = Duration::from_millis(self.busy_after.load(Relaxed));
+    pub fn kill(&self, function: bool, busy_after: Duration) -> Result<(), &'static str> {
         let (mut found, mut killed) = (false, false);
         for script in self.lock().iter() {
-            if script.function != function || script.since.elapsed() < busy {
+            if script.function.is_some() != function || script.since.elapsed() < busy_after {
                 continue;
             }
             found = true;
@@ -110,6 +99,14 @@ impl Scripts {
             (false, _) => Err("NOTBUSY No scripts in execution right now."),
             (true, false) => Err(UNKILLABLE),
         }
+    }
+
+    /// The function that has run for longest, and for how many ms.
+    pub fn function(&self) -> Option<(Box<[u8]>, u64)> {
+        let running = self.lock();
+        let script = running.iter().find(|script| script.function.is_some())?;
+        let elapsed = script.since.elapsed().as_millis() as u64;
+        Some((script.function.clone()?, elapsed))
     }
 
     /// The server ends, and so do its scripts.

@@ -38,6 +38,9 @@ use crate::store::Store;
 pub use self::config::{BindError, InfoSection, ServerConfig};
 pub use self::tls::TlsConfig;
 
+/// Bytes of a worker's stack: what scripts nest (JSON, 1,000 deep) is taken apart on it.
+const STACK: usize = 8 << 20;
+
 /// A running server. Dropping it stops it.
 pub struct Server {
     addr: SocketAddr,
@@ -120,6 +123,7 @@ impl Server {
             server.threads.push(
                 std::thread::Builder::new()
                     .name(name)
+                    .stack_size(STACK)
                     .spawn(move || worker.run())?,
             );
         }

@@ -1,6 +1,7 @@
 //! Settings that change while the server runs. They are a node's, not the rack's.
 
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// How much `slowlog-max-len` may be.
 const MAX_SLOWLOG: i64 = 1 << 16;
@@ -52,10 +53,12 @@ const MAX_CLIENTS: usize = 2;
 const TIMEOUT: usize = 3;
 const EVENTS: usize = 4;
 const POLICY: usize = 5;
+const BUSY: usize = 6;
+const LUA_TIME: usize = 7;
 
 /// The settings.
 #[derive(Debug)]
-pub(crate) struct Settings([Setting; 6]);
+pub(crate) struct Settings([Setting; 8]);
 
 impl Settings {
     /// As a server begins.
@@ -77,6 +80,9 @@ impl Settings {
             setting("timeout", Kind::Number(0, i32::MAX as i64), 0),
             setting("notify-keyspace-events", Kind::Events, 0),
             setting("maxmemory-policy", Kind::Policy, 0),
+            setting("busy-reply-threshold", Kind::Number(0, i64::MAX), 5000),
+            // What it was called before Redis 7.
+            setting("lua-time-limit", Kind::Number(0, i64::MAX), 5000),
         ])
     }
 
@@ -108,6 +114,12 @@ impl Settings {
     /// Seconds after which a quiet connection ends; 0: never.
     pub fn timeout(&self) -> u64 {
         self.get(TIMEOUT).unsigned_abs()
+    }
+
+    /// How long a script runs before it may be killed: the shorter of the two settings.
+    pub fn busy_after(&self) -> Duration {
+        let millis = self.get(BUSY).min(self.get(LUA_TIME));
+        Duration::from_millis(millis.unsigned_abs())
     }
 
     /// What goes when the memory is full.

@@ -62,6 +62,8 @@ pub(super) const COMMANDS: &[&str] = &[
     "WATCH a b; MULTI; GET a; !EXEC",
     "!WATCH a; MULTI; GET a; EXEC",
     "MULTI; GET a; GET b; !EXEC",
+    "EVAL return{redis.call('incr',KEYS[1]),redis.call('append',KEYS[2],'x')} 2 a b",
+    "EVAL return{redis.call('get','a'),redis.call('get','b')} 0",
     "MULTI; INCR a; INCR b; !EXEC",
     "MULTI; MSETNX a 5 b 6; RENAMENX a b; !EXEC",
     "MULTI; SET a 4; FLUSHALL; SET b 7; !EXEC",

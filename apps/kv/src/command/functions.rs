@@ -1,0 +1,240 @@
+//! FCALL and FUNCTION: functions that the rack knows, in libraries.
+
+use std::sync::Arc;
+
+use super::help::help;
+use super::scripting::{counted, execute};
+use super::{Call, Failure, Outcome, Subcommand};
+use crate::glob;
+use crate::memory::Memory;
+use crate::resp::reply::Reply;
+use crate::script::functions::{Functions, Library, VERSION, library_name};
+use crate::script::running::{LOADING, Running};
+use crate::store::{Db, Plan, SetOptions};
+
+/// Where the libraries are, in the database that no client sees.
+pub(super) const LIBRARIES: &[u8] = b"functions:libraries";
+
+pub(super) fn fcall<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    call_function(call, false)
+}
+
+pub(super) fn fcall_ro<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    call_function(call, true)
+}
+
+fn call_function<M: Memory>(call: &mut Call<'_, '_, M>, read_only: bool) -> Outcome {
+    with(call, |call, functions| {
+        let function = functions.find(call.word(1));
+        let function = function.ok_or("ERR Function not found")?.clone();
+        let keys = counted(call.args, "ERR Bad number of keys provided")?;
+        let name = (&function.name[..], true);
+        let engine = &mut functions.engine;
+        execute(call, engine, &function.callback, name, keys, read_only)
+    })
+}
+
+/// Lets `f` use the libraries as they are now.
+fn with<M: Memory>(
+    call: &mut Call<'_, '_, M>,
+    f: impl FnOnce(&mut Call<'_, '_, M>, &mut Functions) -> Outcome,
+) -> Outcome {
+    let internal = call.db.internal();
+    let mut version = Vec::new();
+    internal.get_range(LIBRARIES, 0, VERSION as i64 - 1, &mut version)?;
+    let mut functions = match Functions::take(&version) {
+        Some(functions) => functions,
+        None => {
+            let running = call.shared.scripts.enter(Some(b""), LOADING);
+            Box::new(read(&internal, &running.running)?)
+        }
+    };
+    let outcome = f(call, &mut functions);
+    functions.keep();
+    outcome
+}
+
+fn read<M: Memory>(internal: &Db<'_, M>, running: &Arc<Running>) -> Result<Functions, Failure> {
+    let mut value = Vec::new();
+    internal.get(LIBRARIES, &mut value)?;
+    Functions::load(&value, running)
+}
+
+pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
+    const {
+        &[
+            ("load", 3..=4, load),
+            ("delete", 3..=3, delete),
+            ("flush", 2..=3, flush),
+            ("list", 2..=5, list),
+            ("stats", 2..=2, stats),
+            ("kill", 2..=2, kill),
+            ("help", 2..=2, help),
+        ]
+    }
+}
+
+/// Changes the libraries in one step: `f` says which texts there are from now on.
+fn change<M: Memory>(
+    call: &Call<'_, '_, M>,
+    f: impl FnOnce(&[Library]) -> Result<Vec<Vec<u8>>, Failure>,
+) -> Outcome {
+    let running = call.shared.scripts.enter(Some(b""), LOADING);
+    let apply = |internal: Db<'_, M>| {
+        let have = read(&internal, &running.running)?;
+        let codes = f(&have.libraries)?;
+        let codes: Vec<&[u8]> = codes.iter().map(Vec::as_slice).collect();
+        let value = Functions::value(&codes)?;
+        // They must load at every node: whether they do is found out here.
+        let loaded = Functions::load(&value, &running.running)?;
+        internal.set_with(LIBRARIES, &value, SetOptions::default())?;
+        Box::new(loaded).keep();
+        Ok(())
+    };
+    if !call.db.scope.is_alone() {
+        return apply(call.db.internal());
+    }
+    let held = call
+        .shared
+        .store
+        .transaction([LIBRARIES], Plan::default())?;
+    let db = held.db(0).ok_or("ERR DB index is out of range")?;
+    apply(db.internal())
+}
+
+fn load<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let replace = call.args.len() == 4;
+    if replace && !call.args.is(2, "replace") {
+        let word = String::from_utf8_lossy(call.word(2));
+        return Err(format!("ERR Unknown option given: {word}").into());
+    }
+    let code = call.word(call.args.len() - 1);
+    let (name, _) = library_name(code)?;
+    change(call, |libraries| {
+        let others = libraries
+            .iter()
+            .filter(|library| !replace || library.name != name);
+        let mut codes: Vec<_> = others.map(|library| library.code.clone()).collect();
+        codes.push(code.to_vec());
+        Ok(codes)
+    })?;
+    call.reply.bulk(name);
+    Ok(())
+}
+
+fn delete<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let name = call.word(2);
+    change(call, |libraries| {
+        let others = libraries.iter().filter(|library| library.name != name);
+        let codes: Vec<_> = others.map(|library| library.code.clone()).collect();
+        match codes.len() < libraries.len() {
+            true => Ok(codes),
+            false => Err("ERR Library not found".into()),
+        }
+    })?;
+    call.reply.ok();
+    Ok(())
+}
+
+fn flush<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    if call.args.len() == 3 && !call.args.is(2, "sync") && !call.args.is(2, "async") {
+        return Err("ERR FUNCTION FLUSH only supports SYNC|ASYNC option".into());
+    }
+    change(call, |_| Ok(Vec::new()))?;
+    call.reply.ok();
+    Ok(())
+}
+
+/// FUNCTION LIST [LIBRARYNAME pattern] [WITHCODE]
+fn list<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let (mut pattern, mut code, mut at) = (None, false, 2);
+    while at < call.args.len() {
+        if call.args.is(at, "withcode") && !code {
+            code = true;
+        } else if call.args.is(at, "libraryname") && pattern.is_none() {
+            at += 1;
+            let word = call.args.get(at);
+            pattern = Some(word.ok_or("ERR library name argument was not given")?);
+        } else {
+            let word = String::from_utf8_lossy(call.word(at));
+            return Err(format!("ERR Unknown argument {word}").into());
+        }
+        at += 1;
+    }
+    with(call, |call, functions| {
+        let wanted = |library: &&Library| {
+            pattern.is_none_or(|pattern| glob::matches(pattern, &library.name, true))
+        };
+        let libraries: Vec<_> = functions.libraries.iter().filter(wanted).collect();
+        call.reply.array(libraries.len());
+        for library in libraries {
+            describe(library, code, &mut call.reply);
+        }
+        Ok(())
+    })
+}
+
+fn describe(library: &Library, code: bool, reply: &mut Reply<'_>) {
+    reply.map(if code { 4 } else { 3 });
+    reply.bulk(b"library_name");
+    reply.bulk(&library.name);
+    reply.bulk(b"engine");
+    reply.bulk(b"LUA");
+    reply.bulk(b"functions");
+    reply.array(library.functions.len());
+    for function in &library.functions {
+        reply.map(3);
+        reply.bulk(b"name");
+        reply.bulk(&function.name);
+        reply.bulk(b"description");
+        reply.maybe(function.description.as_deref());
+        reply.bulk(b"flags");
+        let flags = function.callback.permissions.names();
+        let flags: Vec<_> = flags.collect();
+        reply.set(flags.len());
+        flags.iter().for_each(|flag| reply.simple(flag));
+    }
+    if code {
+        reply.bulk(b"library_code");
+        reply.bulk(&library.code);
+    }
+}
+
+fn stats<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    with(call, |call, functions| {
+        let reply = &mut call.reply;
+        reply.map(2);
+        reply.bulk(b"running_script");
+        match call.shared.scripts.function() {
+            None => reply.nil(),
+            Some((name, millis)) => {
+                reply.map(3);
+                reply.bulk(b"name");
+                reply.bulk(&name);
+                reply.bulk(b"command");
+                reply.array(2);
+                reply.bulk(b"fcall");
+                reply.bulk(&name);
+                reply.bulk(b"duration_ms");
+                reply.int(millis as i64);
+            }
+        }
+        reply.bulk(b"engines");
+        reply.map(1);
+        reply.bulk(b"LUA");
+        reply.map(2);
+        let count = functions.libraries.iter().map(|l| l.functions.len()).sum();
+        reply.bulk(b"libraries_count");
+        reply.count(functions.libraries.len());
+        reply.bulk(b"functions_count");
+        reply.count(count);
+        Ok(())
+    })
+}
+
+fn kill<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let busy_after = call.shared.control.settings.busy_after();
+    call.shared.scripts.kill(true, busy_after)?;
+    call.reply.ok();
+    Ok(())
+}
