@@ -15,6 +15,8 @@ const KEYS_STEP: usize = 4096;
 /// The error for a database's number that is none in any server.
 const OUT_OF_32_BITS: &str =
     "ERR value is out of range, value must between -2147483648 and 2147483647";
+const NO_DATABASE: &str = "ERR DB index is out of range";
+const SAME: &str = "ERR source and destination objects are the same";
 /// Longest value that is shown as "embstr", as in Redis.
 const EMBSTR: usize = 44;
 
@@ -60,11 +62,7 @@ pub(super) fn copy<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         if call.args.is(i, "replace") {
             replace = true;
         } else if call.args.is(i, "db") && i + 1 < call.args.len() {
-            let number = i32::try_from(call.integer(i + 1)?).map_err(|_| OUT_OF_32_BITS)?;
-            target = u8::try_from(number)
-                .ok()
-                .filter(|db| call.shared.store.db(*db).is_some())
-                .ok_or("ERR DB index is out of range")?;
+            target = database(call, i + 1)?;
             i += 1;
         } else {
             return Err(SYNTAX.into());
@@ -72,10 +70,29 @@ pub(super) fn copy<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         i += 1;
     }
     if target == call.db.number() && call.word(1) == call.word(2) {
-        return Err("ERR source and destination objects are the same".into());
+        return Err(SAME.into());
     }
     let done = call.db.copy(call.word(1), target, call.word(2), replace)?;
-    call.reply.flag(done.ok_or("ERR DB index is out of range")?);
+    call.reply.flag(done.ok_or(NO_DATABASE)?);
+    Ok(())
+}
+
+/// The database that a word names.
+fn database<M: Memory>(call: &Call<'_, '_, M>, at: usize) -> Result<u8, Failure> {
+    let number = i32::try_from(call.integer(at)?).map_err(|_| OUT_OF_32_BITS)?;
+    let known = u8::try_from(number)
+        .ok()
+        .filter(|db| call.shared.store.db(*db).is_some());
+    known.ok_or_else(|| NO_DATABASE.into())
+}
+
+pub(super) fn move_to<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let target = database(call, 2)?;
+    if target == call.db.number() {
+        return Err(SAME.into());
+    }
+    let done = call.db.move_to(call.word(1), target)?;
+    call.reply.flag(done.ok_or(NO_DATABASE)?);
     Ok(())
 }
 

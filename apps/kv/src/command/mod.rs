@@ -20,6 +20,7 @@ mod interleaved;
 mod introspect;
 mod key_words;
 mod keys;
+mod lcs;
 mod lists;
 mod numbers;
 mod persistence;

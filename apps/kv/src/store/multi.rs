@@ -310,6 +310,26 @@ impl<'a, M: Memory> Db<'a, M> {
         })
     }
 
+    /// Moves a key to database `target`, unless there is such a key; `None` when there is no such
+    /// database.
+    pub fn move_to(&self, key: &[u8], target: u8) -> Result<Option<bool>> {
+        if self.select(target).is_none() {
+            return Ok(None);
+        }
+        self.together(&[key], Access::Write, |db| {
+            let (Some(source), Some(there)) = (db.peek(key)?, db.select(target)) else {
+                return Ok(Some(false));
+            };
+            if !there.place(key, source.payload(), source.expiry, false)? {
+                return Ok(Some(false));
+            }
+            let _: Effects =
+                db.core
+                    .edit_keeping(db.scope, &db.id(key)?, &mut Remove::default())?;
+            Ok(Some(true)) // what it refers to is the new record's now, and not freed
+        })
+    }
+
     /// Sets a key to a payload, if it may replace what is there; says whether it did.
     fn place(&self, key: &[u8], payload: Payload<'_>, expiry: u64, replace: bool) -> Result<bool> {
         let condition = if replace {

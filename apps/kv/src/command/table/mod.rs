@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use super::key_words::KeyWords;
 use super::{Command, Flags, subcommand};
 use super::{
-    acl, clients, configuration, connection, expiry, info, introspect, keys, numbers, set, slowlog,
-    standalone, strings, transactions,
+    acl, clients, configuration, connection, expiry, info, introspect, keys, lcs, numbers, set,
+    slowlog, standalone, strings, transactions,
 };
 use super::{dumping, persistence};
 use crate::memory::Memory;
@@ -123,6 +123,7 @@ impl<M: Memory> Table<M> {
         "append"       3 WRITE_FAST KEY   "2.0.0"  strings::append,        "Puts bytes behind a value.";
         "strlen"       2 READ_FAST  KEY   "2.2.0"  strings::strlen,        "Returns the length of a value.";
         "getrange"     4 READ       KEY   "2.4.0"  strings::getrange,      "Returns a part of a value.";
+        "lcs"         -3 READ       TWO_KEYS "7.0.0" lcs::lcs,              "Returns the longest common subsequence of two values.";
         "substr"       4 READ       KEY   "1.0.0"  strings::getrange,      "Returns a part of a value.";
         "setrange"     4 WRITE      KEY   "2.2.0"  strings::setrange,      "Puts bytes over a part of a value.";
     };
@@ -136,6 +137,7 @@ impl<M: Memory> Table<M> {
         "rename"       3 WRITE      TWO_KEYS   "1.0.0"  keys::rename,         "Renames a key, over what had the name.";
         "renamenx"     3 WRITE_FAST TWO_KEYS   "1.0.0"  keys::renamenx,       "Renames a key if nothing has the name.";
         "copy"        -3 WRITE      TWO_KEYS   "6.2.0"  keys::copy,           "Copies a key.";
+        "move"         3 WRITE_FAST KEY        "1.0.0"  keys::move_to,        "Moves a key to another database.";
         "keys"         2 READ_WHOLE NO_KEY     "1.0.0"  keys::keys,           "Returns all keys that match a pattern.";
         "scan"        -2 READ_WHOLE NO_KEY     "2.8.0"  keys::scan,           "Returns the keys step by step.";
         "randomkey"    1 READ_WHOLE NO_KEY     "1.0.0"  keys::randomkey,      "Returns a key chosen at random.";
