@@ -201,6 +201,8 @@ pub(super) fn hincrby<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 
 pub(super) fn hincrbyfloat<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let by = Number::parse(call.word(3)).ok_or(Error::NotAFloat)?;
+    let finite = Number::Exact(0).plus(by);
+    finite.ok_or("ERR value is NaN or Infinity")?;
     let sum = adapt(call, |old| {
         let old = old.map_or(Some(Number::Exact(0)), Number::parse);
         let old = old.ok_or("ERR hash value is not a float")?;
