@@ -185,3 +185,38 @@ def test_errors_are_those_of_redis(clients):
         client.execute_command("GET")
     with pytest.raises(redis.ResponseError, match="syntax error"):
         client.execute_command("SET", "a", "b", "PLEASE")
+
+
+def test_a_key_moves_to_another_database(clients):
+    first, last = clients[0], clients[-1]
+    elsewhere = redis.Redis(port=last.get_connection_kwargs()["port"], db=1, decode_responses=True)
+    first.rpush("list", "a", "b")
+    first.pexpire("list", 60_000)
+    assert last.move("list", 1)
+    assert not first.exists("list")
+    assert elsewhere.lrange("list", 0, -1) == ["a", "b"]
+    assert 0 < elsewhere.pttl("list") <= 60_000
+    first.set("list", "another")
+    assert not last.move("list", 1)
+    assert first.get("list") == "another"
+    with pytest.raises(redis.ResponseError, match="source and destination objects are the same"):
+        first.move("list", 0)
+    elsewhere.close()
+
+
+def test_what_two_values_have_in_common(clients):
+    first, last = clients[0], clients[-1]
+    first.mset({"a": "ohmytext", "b": "mynewtext"})
+    assert last.lcs("a", "b") == "mytext"
+    assert last.lcs("a", "b", len=True) == 6
+    found = first.lcs("a", "b", idx=True, withmatchlen=True, minmatchlen=3)
+    matches = found["matches"] if isinstance(found, dict) else found[1]
+    assert matches == [[[4, 7], [5, 8], 4]]
+    first.rpush("l", "x")
+    with pytest.raises(redis.ResponseError, match="must contain string values"):
+        last.lcs("a", "l")
+
+
+def test_there_are_no_replicas(clients):
+    assert clients[0].role() == ["master", 0, []]
+    assert clients[-1].wait(1, 60_000) == 0

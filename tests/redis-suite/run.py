@@ -31,7 +31,7 @@ PLAN = tomllib.loads((HERE / "plan.toml").read_text())
 FILE_SECONDS = 600
 SILENT_SECONDS = 40
 # Tests of a file that may wait for ever before the file is given up.
-HANGS = 6
+HANGS = 3
 # How long servers may take to end.
 END_SECONDS = 30
 # What the suite prints in front of each test's name.

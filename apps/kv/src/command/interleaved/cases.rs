@@ -49,7 +49,6 @@ pub(super) const COMMANDS: &[&str] = &[
     "COPY a b",
     "COPY a b REPLACE",
     "COPY a b DB 1",
-    "MOVE a 1",
     "EXPIRE a 50",
     "EXPIRE a 50 NX",
     "EXPIRE a 50 XX",

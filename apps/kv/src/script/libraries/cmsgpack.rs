@@ -118,27 +118,31 @@ fn put_number(number: f64, out: &mut Vec<u8>) {
 
 /// An array if its keys are 1 and so on, without a gap.
 fn put_table(table: &Table, out: &mut Vec<u8>, depth: usize) -> mlua::Result<()> {
-    let pairs: Vec<(Value, Value)> = table.pairs().collect::<mlua::Result<_>>()?;
-    let last = pairs.iter().try_fold(0, |last, (key, _)| match key {
-        Value::Integer(key) if *key > 0 => Some(last.max(*key)),
-        _ => None,
-    });
-    if last == Some(pairs.len() as i64) {
-        match pairs.len() {
-            len @ 0..16 => out.push(0x90 | len as u8),
-            len => put_length(len, [None, Some(0xdc), Some(0xdd)], out),
+    // Twice through the table, one pair at a time: only some thousand values can be held at once.
+    let (mut len, mut last) = (0_usize, Some(0));
+    table.for_each(|key: Value, _: Value| {
+        len += 1;
+        last = match (last, key) {
+            (Some(last), Value::Integer(key)) if key > 0 => Some(key.max(last)),
+            _ => None,
+        };
+        Ok(())
+    })?;
+    if last == Some(len as i64) {
+        match len {
+            0..16 => out.push(0x90 | len as u8),
+            _ => put_length(len, [None, Some(0xdc), Some(0xdd)], out),
         }
-        return (1..=pairs.len()).try_for_each(|i| put(&table.raw_get(i)?, out, depth));
+        return (1..=len).try_for_each(|i| put(&table.raw_get(i)?, out, depth));
     }
-    match pairs.len() {
-        len @ 0..16 => out.push(0x80 | len as u8),
-        len => put_length(len, [None, Some(0xde), Some(0xdf)], out),
+    match len {
+        0..16 => out.push(0x80 | len as u8),
+        _ => put_length(len, [None, Some(0xde), Some(0xdf)], out),
     }
-    for (key, value) in &pairs {
-        put(key, out, depth)?;
-        put(value, out, depth)?;
-    }
-    Ok(())
+    table.for_each(|key: Value, value: Value| {
+        put(&key, out, depth)?;
+        put(&value, out, depth)
+    })
 }
 
 /// Up to `limit` values, 0 for all, and with `tells` where the next one begins before them.
