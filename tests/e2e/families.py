@@ -91,4 +91,62 @@ def geo(rng):
     return table, alike
 
 
-FAMILIES = {"geo": geo, "lists": lists}
+def bitmaps(rng):
+    key = pool(rng, "b", "b", "c", "d", "s", "other")
+    bit, number = pool(rng, 0, 1, 7, 8, 100, 8191, 20_000, -1, "x", 2**32), pool(rng, *NUMBERS)
+    value, unit = pool(rng, 0, 1, 1, 1, 2, "x"), pool(rng, "BIT", "BYTE", "bit", "x")
+    width = pool(rng, "u8", "u1", "i5", "i64", "u63", "u64", "i0", "u16", "x", "")
+    offset = pool(rng, 0, 3, "#1", "#7", 1000, "#", "-1", "x", 2**32)
+    operation, overflow = pool(rng, "AND", "OR", "XOR", "NOT", "x"), pool(rng, "WRAP", "SAT", "FAIL", "x")
+    big = pool(rng, 0, 1, -1, 100, 255, 300, -300, 2**63 - 1, -(2**63), "x")
+    table = {
+        **common(rng, key),
+        "SETBIT": [key, bit, value], "SETBIT ": [key, bit, 1], "GETBIT": [key, bit], "BITCOUNT": [key],
+        "BITCOUNT ": [key, number, number], "BITCOUNT  ": [key, number, number, unit], "BITPOS": [key, value],
+        "BITPOS ": [key, value, number], "BITPOS  ": [key, value, number, number],
+        "BITPOS   ": [key, value, number, number, unit], "BITOP": [operation, key, key],
+        "BITOP ": [operation, key, key, key], "BITFIELD": [key, "GET", width, offset],
+        "BITFIELD ": [key, "SET", width, offset, big, "GET", width, offset],
+        "BITFIELD  ": [key, "OVERFLOW", overflow, "INCRBY", width, offset, big, "SET", width, offset, big],
+        "BITFIELD   ": [key, "INCRBY", width, offset, big], "BITFIELD_RO": [key, "GET", width, offset],
+        "BITFIELD_RO ": [key, "GET", "u8", offset, pool(rng, "GET", "SET"), "i9", offset], "GET": [key], "STRLEN": [key],
+        "SETRANGE": [key, pool(rng, 0, 3, 1500), pool(rng, b"\xff" * 8, b"\x80\x01", "x")],
+    }
+    return table, near
+
+
+def hyperloglogs(rng):
+    """The hash, the registers and the estimate are those of Redis, and so are the numbers."""
+    key = pool(rng, "h", "h", "i", "j", "s", "other")
+    element = functools.partial(rng.randrange, 50_000)
+    table = {
+        **common(rng, key),
+        "PFADD": [key], "PFADD ": [key, *[element] * 5], "PFADD  ": [key, *[element] * 100], "PFCOUNT": [key],
+        "PFADD   ": [pool(rng, "h", "i"), *[element] * 3000], "PFCOUNT ": [key, key], "PFMERGE": [key, key],
+        "PFMERGE ": [key, key, key], "APPEND": [pool(rng, "j"), pool(rng, "x")],
+    }
+    return table, near
+
+
+def sorts(rng):
+    key, number = pool(rng, "l", "l", "set", "set", "zset", "s", "none"), pool(rng, *NUMBERS)
+    element = pool(rng, "1", "2", "10", "-3", "1.5", "1e2", "a", "")
+    numeric = pool(rng, "1", "2", "10", "-3", "1.5", "1e2")
+    pattern = pool(rng, "w*", "w*", "h*->f", "none", "#", "*", "w*->", "h*->none")
+    table = {
+        **common(rng, key),
+        "RPUSH": [pool(rng, "l"), numeric, numeric], "LPUSH": [pool(rng, "l"), element], "SADD": ["set", numeric, numeric],
+        "SADD ": ["set", element], "ZADD": ["zset", pool(rng, 1, 2, 3), numeric],
+        "SET": [pool(rng, "w1", "w2", "w10", "wa", "s"), element],
+        "HSET": [pool(rng, "h1", "h2", "h10"), "f", element], "SORT": [key], "SORT ": [key, "ALPHA"],
+        "SORT  ": [pool(rng, "l", "zset"), "BY", pattern, pool(rng, "ASC", "DESC")],
+        "SORT   ": [key, "LIMIT", number, number, pool(rng, "ALPHA", "DESC")],
+        "SORT    ": [key, "GET", pattern, "GET", pattern, pool(rng, "ALPHA", "STORE")],
+        "SORT     ": [key, "GET", pattern, "STORE", pool(rng, "out", "l")], "LRANGE": [pool(rng, "out"), 0, -1],
+        "SORT_RO": [key, pool(rng, "DESC", "STORE", "ALPHA")], "SORT_RO ": [key, "DESC", "ALPHA", "GET", "#"],
+        "SORT      ": [key, "BY", pool(rng, "none"), "STORE", "out"],
+    }
+    return table, near
+
+
+FAMILIES = {"geo": geo, "lists": lists, "bitmaps": bitmaps, "hyperloglogs": hyperloglogs, "sorts": sorts}

@@ -172,7 +172,7 @@ fn key_specifications<M: Memory>(command: &Command<M>, reply: &mut Reply<'_>) {
             };
             vec![(By::Keyword("STREAMS", from), half)]
         }
-        KeyWords::Stored => vec![one(1), (By::Unknown, Find::Unknown)],
+        KeyWords::Stored | KeyWords::Sorted => vec![one(1), (By::Unknown, Find::Unknown)],
     };
     reply.array(specifications.len());
     for (nth, (by, find)) in specifications.into_iter().enumerate() {

@@ -22,6 +22,8 @@ pub(crate) enum KeyWords {
     Streams { from: usize },
     /// The first, and the one behind the option STORE or STOREDIST.
     Stored,
+    /// The same, and those that elements make of the patterns behind BY and GET.
+    Sorted,
 }
 
 /// Options of commands with STORE that take words of their own, and how many.
@@ -93,7 +95,7 @@ impl KeyWords {
                 let first = first.map_or(words, |at| at + 1);
                 Places::new(first..first + (words - first.min(words)) / 2, 1)
             }
-            Self::Stored => Places {
+            Self::Stored | Self::Sorted => Places {
                 behind: stored(args),
                 ..Places::new(1..words.min(2), 1)
             },
@@ -105,8 +107,13 @@ impl KeyWords {
         match *self {
             Self::Fixed { first, last, step } => (first, last, step),
             Self::Counted { first: 0, .. } | Self::Streams { .. } => (0, 0, 0),
-            Self::Counted { .. } | Self::Stored => (1, 1, 1),
+            Self::Counted { .. } | Self::Stored | Self::Sorted => (1, 1, 1),
         }
+    }
+
+    /// Whether a command reads keys that none of its words is.
+    pub fn are_incomplete(&self, args: Args<'_>) -> bool {
+        *self == Self::Sorted && super::sort::reads_elsewhere(args)
     }
 
     /// Whether there may be keys that [`KeyWords::fixed`] does not tell.

@@ -1,6 +1,7 @@
 //! The commands: a table of what each is called, takes and does.
 
 mod acl;
+mod bitmaps;
 mod clients;
 mod configuration;
 mod connection;
@@ -12,6 +13,7 @@ mod functions;
 mod geo;
 mod hash;
 mod help;
+mod hyperloglogs;
 pub(crate) mod index;
 mod info;
 mod info_counts;
@@ -32,6 +34,7 @@ mod set;
 mod set_algebra;
 mod sets;
 mod slowlog;
+mod sort;
 mod sorted_set;
 mod standalone;
 mod stream;

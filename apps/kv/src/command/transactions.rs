@@ -127,7 +127,7 @@ fn open<'a, M: Memory>(
     let (mut keys, mut plan): (Vec<&[u8]>, _) = (Vec::new(), Plan::default());
     for queued in &queue.commands {
         let (command, args) = (shared.commands.at(queued.command), queued.args.args());
-        plan.whole |= command.flags.has(Flags::WHOLE);
+        plan.whole |= command.flags.has(Flags::WHOLE) || command.keys.are_incomplete(args);
         plan.flush |= command.flags.has(Flags::FLUSH);
         keys.extend(command.keys.positions(args).map(|i| args.at(i)));
     }

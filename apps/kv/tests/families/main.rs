@@ -4,10 +4,13 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bitmaps;
 mod geo;
 mod hashes;
+mod hyperloglogs;
 mod lists;
 mod sets;
+mod sort;
 mod sorted_sets;
 mod sorted_sets_model;
 mod streams;

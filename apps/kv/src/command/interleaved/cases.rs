@@ -1,17 +1,67 @@
 //! Commands, states in which they begin, and what another client does meanwhile. `LONG` and
 //! `LONGER` are values that take an extent of their own.
 
-/// What is there at first.
-pub(super) const BEFORE: &[&[&str]] = &[
+/// Commands that belong together.
+pub(super) struct Cases {
+    /// What is there at first.
+    pub before: &'static [&'static [&'static str]],
+    /// Commands. Of several the one behind `!` is interrupted; those before it come before all, and
+    /// those behind it after all.
+    pub commands: &'static [&'static str],
+    /// What another client does.
+    pub others: &'static [&'static [&'static str]],
+}
+
+pub(super) const STRINGS: Cases = Cases {
+    before: BEFORE,
+    commands: COMMANDS,
+    others: OTHERS,
+};
+
+/// Lists, and strings of bits.
+pub(super) const PARTS: Cases = Cases {
+    before: &[
+        &[],
+        &["RPUSH a 1 2 3", "RPUSH b 4"],
+        &["RPUSH a LONG 2 LONG", "SET b 2"],
+    ],
+    commands: &[
+        "RPUSH a 5",
+        "LPOP a",
+        "LMOVE a b LEFT RIGHT",
+        "RPOPLPUSH a a",
+        "LMPOP 2 b a LEFT COUNT 2",
+        "LREM a 0 2",
+        "LINSERT a BEFORE 2 9",
+        "SORT a BY b* STORE b",
+        "SORT a ALPHA GET b GET #",
+        "SETBIT b 9 1",
+        "BITOP OR a b b",
+        "BITFIELD b GET u8 0 INCRBY u8 4 3",
+        "PFADD b x",
+        "WATCH a; MULTI; LMOVE a b LEFT LEFT; LPOP a; !EXEC",
+    ],
+    others: &[
+        &["RPUSH a 7"],
+        &["LPOP a"],
+        &["DEL a", "RPUSH b 6"],
+        &["LMOVE b a LEFT LEFT"],
+        &["LMPOP 2 a b RIGHT"],
+        &["SET b 8"],
+        &["RENAME a b"],
+        &["FLUSHALL", "RPUSH a 8"],
+        &["SETBIT b 9 0", "PFADD a x"],
+    ],
+};
+
+const BEFORE: &[&[&str]] = &[
     &[],
     &["SET a 1", "SET b 2"],
     &["SET a 1 EX 100"],
     &["SET a LONG", "SET b 2"],
 ];
 
-/// Commands. Of several the one behind `!` is interrupted; those before it come before all, and
-/// those behind it after all.
-pub(super) const COMMANDS: &[&str] = &[
+const COMMANDS: &[&str] = &[
     "GET a",
     "SET a 5",
     "SET a LONGER",
@@ -69,8 +119,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "MULTI; SET a 4; FLUSHALL; SET b 7; !EXEC",
 ];
 
-/// What another client does.
-pub(super) const OTHERS: &[&[&str]] = &[
+const OTHERS: &[&[&str]] = &[
     &["SET a 8"],
     &["SET b 8"],
     &["SET a 8 EX 60"],

@@ -11,7 +11,7 @@ mod interrupted;
 mod planted;
 mod world;
 
-use cases::{BEFORE, COMMANDS, OTHERS};
+use cases::{Cases, PARTS, STRINGS};
 use planted::PLANTED;
 use world::{Overrides, Script, World};
 
@@ -89,12 +89,12 @@ fn at_every_moment(
 }
 
 /// A command in every state with every other client's deeds; the first contradiction, in words.
-fn judged(text: &'static str, overrides: &Overrides) -> Result<usize, String> {
+fn judged(cases: &Cases, text: &'static str, overrides: &Overrides) -> Result<usize, String> {
     let script = Script::new(text);
     let mut moments = 0;
     for buckets in BUCKETS {
-        for before in BEFORE {
-            for others in OTHERS {
+        for before in cases.before {
+            for others in cases.others {
                 match at_every_moment(buckets, before, &script, others, overrides) {
                     Ok(count) => moments += count,
                     Err(found) => {
@@ -118,13 +118,15 @@ fn judged(text: &'static str, overrides: &Overrides) -> Result<usize, String> {
 #[test]
 fn every_command_is_one_step_whatever_happens_meanwhile() {
     let (mut moments, mut wrong) = (0, Vec::new());
-    for command in COMMANDS {
-        match judged(command, &Overrides::default()) {
-            Ok(count) => {
-                assert!(count > 0, "{command} has no moments");
-                moments += count;
+    for cases in [STRINGS, PARTS] {
+        for command in cases.commands {
+            match judged(&cases, command, &Overrides::default()) {
+                Ok(count) => {
+                    assert!(count > 0, "{command} has no moments");
+                    moments += count;
+                }
+                Err(found) => wrong.push(found),
             }
-            Err(found) => wrong.push(found),
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
@@ -135,12 +137,12 @@ fn every_command_is_one_step_whatever_happens_meanwhile() {
 fn every_command_that_looks_before_it_holds_is_noticed() {
     for (name, command, run) in PLANTED {
         let overrides = Overrides::of(name, *run);
-        let found = judged(command, &overrides);
+        let found = judged(&STRINGS, command, &overrides);
         assert!(
             found.is_err(),
             "{command:?} looks first, and nobody notices"
         );
-        let again = judged(command, &overrides);
+        let again = judged(&STRINGS, command, &overrides);
         assert_eq!(found, again, "the same is noticed every time");
     }
 }

@@ -183,7 +183,15 @@ impl World {
     /// What is there in the end.
     pub fn left(&mut self) -> Vec<String> {
         let look = [
-            "DBSIZE", "MGET a b", "PTTL a", "PTTL b", "SELECT 1", "MGET a b", "DBSIZE",
+            "DBSIZE",
+            "MGET a b",
+            "LRANGE a 0 -1",
+            "LRANGE b 0 -1",
+            "PTTL a",
+            "PTTL b",
+            "SELECT 1",
+            "MGET a b",
+            "DBSIZE",
         ];
         let left = self.other.say_all(&look);
         self.other.say("SELECT 0");

@@ -6,7 +6,7 @@ use super::key_words::KeyWords;
 use super::{Command, Flags, subcommand};
 use super::{
     acl, clients, configuration, connection, expiry, info, introspect, keys, lcs, numbers, set,
-    slowlog, standalone, strings, transactions,
+    slowlog, sort, standalone, strings, transactions,
 };
 use super::{dumping, persistence};
 use crate::memory::Memory;
@@ -53,6 +53,7 @@ const PAIRS: KeyWords = KeyWords::Fixed {
     last: -1,
     step: 2,
 };
+const SORTED: KeyWords = KeyWords::Sorted;
 const KEY_SECOND: KeyWords = KeyWords::Fixed {
     first: 2,
     last: 2,
@@ -153,6 +154,8 @@ impl<M: Memory> Table<M> {
         "wait"         3 PLAIN      NO_KEY     "3.0.0"  standalone::wait,     "Waits for replicas: there are none.";
         "dump"         2 READ       KEY        "2.6.0"  dumping::dump,        "Returns a value in the format of Redis' files.";
         "restore"     -4 WRITE      KEY        "2.6.0"  dumping::restore,     "Creates a key from what DUMP returned.";
+        "sort"        -2 WRITE      SORTED     "1.0.0"  sort::sort,           "Sorts a list, a set or a sorted set.";
+        "sort_ro"     -2 READ       SORTED     "7.0.0"  sort::sort_ro,        "Sorts without storing.";
         "object"      -2 READ       KEY_SECOND "2.2.3"  subcommand [keys::of_object], "Tells how a value is stored.";
     };
 
