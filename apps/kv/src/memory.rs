@@ -85,6 +85,12 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// touched. Pages begin as zeros.
     fn pages(&self, addr: u64, count: usize, len: usize) -> Result<Self::Pages, MemoryError>;
 
+    /// Whether pages are blocks of this memory, and stay as they were when who is inside dies.
+    /// Otherwise they take as much memory as they need, and die with the last who has them.
+    fn pages_survive(&self) -> bool {
+        false
+    }
+
     /// Pages of which nothing is kept any more, since others were forgotten last.
     fn idle_pages(&self) -> usize {
         0

@@ -69,6 +69,7 @@ impl Drop for Cluster {
 fn open(rack: &Rack, id: usize) -> NodeStore {
     let options = Options {
         buckets: BUCKETS,
+        most_buckets: BUCKETS,
         ..Options::default()
     };
     Store::open(rack.node(id), options).unwrap()
@@ -113,7 +114,8 @@ fn keys_by_bucket(store: &NodeStore) -> BTreeMap<usize, Vec<String>> {
             let mut keys = Keys::default();
             cursor = store.first().scan(cursor, 1, &mut keys).unwrap();
             // A scan for one key ends with the first bucket that has any.
-            let bucket = (cursor as usize + BUCKETS - 1) % BUCKETS;
+            let turned = |n: usize| n.reverse_bits() >> (usize::BITS - BUCKETS.ilog2());
+            let bucket = turned((turned(cursor as usize) + BUCKETS - 1) % BUCKETS);
             let text = |key: &[u8]| String::from_utf8(key.to_vec()).unwrap();
             if !keys.is_empty() {
                 found.insert(bucket, keys.iter().map(text).collect());
@@ -283,6 +285,7 @@ fn sweeping_ends_after_a_death() {
     let open = |(id, rack): (usize, &Option<Rack>)| {
         let options = Options {
             buckets: BUCKETS,
+            most_buckets: BUCKETS,
             clock: Clock::manual(time.clone()),
             ..Options::default()
         };

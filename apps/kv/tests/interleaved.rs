@@ -25,6 +25,7 @@ impl World {
         let (slow, other) = Interrupted::pair(HeapMemory::new(256, 1 << 20, 2));
         let options = Options {
             buckets: 4,
+            most_buckets: 4,
             ..Options::default()
         };
         Self {
@@ -217,10 +218,10 @@ fn keys_apart(store: &Side) -> [Vec<u8>; 3] {
             keys.iter().any(|k| k == key)
         };
         store.set(key, b"").unwrap();
-        let last = (0..store.buckets() as u64)
-            .rev()
-            .find(|cursor| holds(*cursor))
-            .unwrap();
+        // Cursors are counted from the highest bit down.
+        let buckets = store.buckets() as u64;
+        let cursors = (0..buckets).map(|n| n.reverse_bits() >> (64 - buckets.ilog2()));
+        let last = cursors.rev().find(|cursor| holds(*cursor)).unwrap();
         store.remove(key).unwrap();
         last
     };

@@ -110,7 +110,7 @@ impl From<rackmem_kv::Error> for Failure {
         let next = match &error {
             rackmem_kv::Error::Settings { .. } => "start every node with the same --buckets",
             rackmem_kv::Error::KeyTooLong { .. } => "choose larger blocks, such as --block-size 4K",
-            rackmem_kv::Error::BadOption(_) => "choose a power of two, such as --buckets 65536",
+            rackmem_kv::Error::BadOption(_) => "choose a power of two, such as --buckets 1024",
             rackmem_kv::Error::Memory(_) => {
                 "give each node more with --memory, or check that every process of the rack runs"
             }

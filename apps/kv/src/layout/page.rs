@@ -81,6 +81,7 @@ impl Geometry {
     }
 }
 
+const _: () = assert!(LONGEST <= u16::MAX as usize);
 // The largest record must fit an otherwise empty page of the smallest length.
 const _: () = assert!(HEADER + RECORD + 256 / 4 + 256 / 4 <= 256);
 
@@ -214,12 +215,24 @@ impl<'a> Page<'a> {
 
     #[inline]
     pub fn used(&self) -> usize {
-        let used = self.field(USED) as u32 as usize;
+        let used = self.field(USED) as u16 as usize;
         used.clamp(HEADER, self.view.len().max(HEADER))
     }
 
     pub fn count(&self) -> usize {
         (self.field(USED) >> 32) as usize
+    }
+
+    /// Bits of the bucket's number that are those of its keys' hashes.
+    #[inline]
+    pub fn depth(&self) -> u8 {
+        (self.field(USED) >> 16) as u8
+    }
+
+    /// Whether it is not certain that there is such a bucket.
+    #[inline]
+    pub fn is_doubtful(&self) -> bool {
+        self.field(USED) >> 24 & 0xff != 0
     }
 
     /// The records, as far as they make sense.

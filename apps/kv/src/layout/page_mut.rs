@@ -99,7 +99,38 @@ impl<'a, 'v> PageMut<'a, 'v> {
 
     fn set_used(&mut self, used: usize, count: usize) {
         const { assert!(COUNT == USED + 4) };
-        self.view.set_u64(USED, used as u64 | (count as u64) << 32);
+        let rest = self.view.u64(USED) & 0xffff_0000;
+        self.view
+            .set_u64(USED, used as u64 | rest | (count as u64) << 32);
+    }
+
+    /// Which of its number's bits are those of its keys' hashes, and whether that is doubtful.
+    pub fn set_depth(&mut self, depth: u8, doubt: bool) {
+        let rest = self.view.u64(USED) & !0xffff_0000;
+        let depth = u64::from(depth) << 16 | u64::from(doubt) << 24;
+        self.view.set_u64(USED, rest | depth);
+    }
+
+    /// The page is as if it was never written.
+    pub fn erased(view: &mut WindowMut<'_>) {
+        for at in (0..HEADER).step_by(8) {
+            view.set_u64(at, 0);
+        }
+    }
+
+    /// Takes these records in the place of its own, packed as they are in pages.
+    pub fn replace_records(&mut self, records: &[u8], count: usize, next: u64) {
+        self.view.grow(HEADER + records.len());
+        self.view.write(HEADER, records);
+        self.set_used(HEADER + records.len(), count);
+        self.set_next(next);
+    }
+
+    /// Takes over all that a bucket's head page says of the bucket.
+    pub fn set_header(&mut self, header: &[u64; HEADER / 8]) {
+        for (word, value) in header.iter().enumerate() {
+            self.view.set_u64(word * 8, *value);
+        }
     }
 
     /// Whether a record of `size` bytes fits once `old` is gone.

@@ -3,9 +3,10 @@
 //! ```text
 //! block 0   0 epoch: u64                 flushes so far
 //!           8 flushed: [u64; 18]         per database: the epoch of its last flush
+//!         152 depth: u64                 no bucket is deeper; 0: none is deeper than the roots
 //! block 1   0 state: u64                 0 new, 1 ready
 //!           8 layout: u64                version of all these layouts
-//!          16 buckets: u64
+//!          16 roots: u64                the buckets that it began with
 //!          24 seed: u64                  of the hash
 //!          32 magic: u64                 of the pages
 //!          40 lost_buckets: u64          that began anew because a node had died
@@ -13,11 +14,21 @@
 //!          56 bus: u64                  address of the nodes' letters to each other, 0 before the
 //!                                       first (`store/bus`)
 //!          64 events: u64               classes of keyspace events that are published, as bits
+//!          72 tables: [u64; 20]          of the slabs of each later generation, 0: there is none
 //! block 2.. one per node: its counters
-//! then      slabs: [u64]                 address of the locks of each slab of buckets
+//! then      slabs: [u64]                 of the roots
 //! ```
 //!
-//! Block 0 is read by every operation and written only by flushes, so every node keeps a copy.
+//! A table of slabs has, for each, the address of its locks, 0 while no bucket of it was needed,
+//! and one more when it took the place of locks that died with their node.
+//!
+//! Buckets are numbered by the lowest bits of the hashes that are theirs. The roots have as many
+//! bits as there are roots; a bucket of `d` bits that splits keeps the hashes whose next bit is 0,
+//! and the others go to the bucket whose number is higher by 2^d. So the numbers of one length are
+//! a generation, of which all numbers of other lengths are independent.
+//!
+//! Block 0 is read by every operation and written by flushes, and when a bucket becomes the
+//! deepest, so every node keeps a copy.
 //! Creation and flushes happen under the lock named by the region's own address.
 
 use rackmem::window::{Window, WindowMut};
@@ -26,7 +37,7 @@ use crate::DATABASES;
 use crate::memory::PAGE_STRIDE;
 
 /// Version of the layouts in this folder.
-pub(crate) const LAYOUT: u64 = 4;
+pub(crate) const LAYOUT: u64 = 5;
 /// The database that the servers keep their own things in. No client sees it.
 pub(crate) const INTERNAL: u8 = DATABASES as u8;
 /// The database of scripts, which is flushed by itself.
@@ -35,7 +46,8 @@ pub(crate) const SCRIPTS: u8 = INTERNAL + 1;
 pub(crate) const ALL_DATABASES: usize = SCRIPTS as usize + 1;
 const FLUSHED: usize = 8;
 /// Bytes of block 0 in use.
-pub(crate) const FLUSH_BYTES: usize = FLUSHED + 8 * ALL_DATABASES;
+pub(crate) const FLUSH_BYTES: usize = DEPTH + 8;
+const DEPTH: usize = FLUSHED + 8 * ALL_DATABASES;
 /// Bytes of block 1 in use.
 pub(crate) const SETTINGS_BYTES: usize = 72;
 /// Words of block 1 that change: see above.
@@ -45,8 +57,14 @@ const LOST_BUCKETS: usize = 40;
 const LOST_VALUES: usize = 48;
 /// Buckets in a slab, at most.
 const SLAB_BUCKETS: usize = 4096;
+/// Bits of a bucket's number at most: a node has room for two million locks
+/// (`rackmem::LockError::TooManyLocks`).
+pub(crate) const MOST_DEPTH: u8 = 20;
+/// Generations of buckets at most: the roots, and one for each bit more.
+const GENERATIONS: usize = MOST_DEPTH as usize + 1;
+const TABLES: usize = SETTINGS_BYTES;
 
-const _: () = assert!(FLUSH_BYTES <= 256 && SETTINGS_BYTES <= 256);
+const _: () = assert!(FLUSH_BYTES <= 256 && TABLES + 8 * (GENERATIONS - 1) <= 256);
 
 /// Where a store's set-up stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +77,8 @@ pub(crate) enum State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub layout: u64,
-    pub buckets: u64,
+    /// Buckets that it began with.
+    pub roots: u64,
     pub seed: u64,
     pub magic: u64,
 }
@@ -75,7 +94,7 @@ impl Settings {
     pub fn load(view: &Window<'_>) -> Self {
         Self {
             layout: view.u64(8),
-            buckets: view.u64(16),
+            roots: view.u64(16),
             seed: view.u64(24),
             magic: view.u64(32),
         }
@@ -84,7 +103,7 @@ impl Settings {
     /// The store is ready, with these.
     pub fn store(&self, view: &mut WindowMut<'_>) {
         view.set_u64(0, State::Ready as u64);
-        for (i, word) in [self.layout, self.buckets, self.seed, self.magic]
+        for (i, word) in [self.layout, self.roots, self.seed, self.magic]
             .into_iter()
             .enumerate()
         {
@@ -117,46 +136,118 @@ impl Losses {
     }
 }
 
-/// Where the parts of the region are.
+/// Where the parts of the region are, and which bucket is in which slab.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Map {
     pub block: usize,
     pub nodes: usize,
-    pub buckets: usize,
-    /// Buckets in a slab, a power of two.
-    pub slab_buckets: usize,
+    /// Buckets in a slab at most.
+    most: usize,
+    /// Buckets that the store began with, a power of two.
+    pub roots: usize,
+    /// The slabs of each generation: the first one's number.
+    first: [u32; GENERATIONS + 1],
+    /// Buckets in a slab of each generation, as a power of two.
+    shift: [u8; GENERATIONS],
 }
 
 impl Map {
-    pub fn new(block: usize, nodes: usize, buckets: usize) -> Self {
-        let fair = buckets / nodes.next_power_of_two().min(buckets);
-        Self {
+    /// Of a store that begins with so many buckets, and whose slabs have `most` buckets at most.
+    pub fn new(block: usize, nodes: usize, roots: usize, most: usize) -> Self {
+        let mut map = Self {
             block,
             nodes,
-            buckets,
-            slab_buckets: fair.min(SLAB_BUCKETS),
+            most,
+            roots,
+            first: [0; GENERATIONS + 1],
+            shift: [0; GENERATIONS],
+        };
+        for generation in 0..GENERATIONS {
+            let buckets = map.buckets_of(generation);
+            let fair = buckets / nodes.next_power_of_two().min(buckets);
+            let slab = fair.min(SLAB_BUCKETS).min(most.max(1));
+            map.shift[generation] = slab.ilog2() as u8;
+            map.first[generation + 1] = map.first[generation] + (buckets / slab) as u32;
+        }
+        map
+    }
+
+    /// That of a store that begins with so many.
+    pub fn with_roots(&self, roots: usize) -> Self {
+        Self::new(self.block, self.nodes, roots, self.most)
+    }
+
+    /// Bits of a root's number.
+    pub fn root_depth(&self) -> u8 {
+        self.roots.trailing_zeros() as u8
+    }
+
+    fn buckets_of(&self, generation: usize) -> usize {
+        match generation {
+            0 => self.roots,
+            later => self.roots << (later - 1),
         }
     }
 
-    pub fn slabs(&self) -> usize {
-        self.buckets / self.slab_buckets
-    }
-
-    /// Bytes of addresses of a slab's locks.
-    pub fn slab_len(&self) -> usize {
-        self.slab_buckets * PAGE_STRIDE
+    /// A bucket's generation, and its place there.
+    #[inline]
+    fn generation(&self, bucket: usize) -> (usize, usize) {
+        if bucket < self.roots {
+            return (0, bucket);
+        }
+        let top = bucket.ilog2();
+        let generation = (top - self.roots.trailing_zeros()) as usize + 1;
+        (generation.min(GENERATIONS - 1), bucket - (1 << top))
     }
 
     /// A bucket's slab, and its place there.
     #[inline]
     pub fn place(&self, bucket: usize) -> (usize, usize) {
-        let shift = self.slab_buckets.trailing_zeros();
-        (bucket >> shift, bucket & (self.slab_buckets - 1))
+        let (generation, at) = self.generation(bucket);
+        let shift = self.shift[generation];
+        let slab = self.first[generation] as usize + (at >> shift);
+        (slab, at & ((1 << shift) - 1))
+    }
+
+    /// The slabs of the roots.
+    pub fn root_slabs(&self) -> usize {
+        self.first[1] as usize
+    }
+
+    fn generation_of(&self, slab: usize) -> usize {
+        let later = self.first.iter().skip(1);
+        let before = later.take_while(|first| **first as usize <= slab);
+        before.count().min(GENERATIONS - 1)
+    }
+
+    /// Buckets in a slab.
+    pub fn slab_buckets(&self, slab: usize) -> usize {
+        1 << self.shift[self.generation_of(slab)]
+    }
+
+    /// Bytes of addresses of a slab's locks.
+    pub fn slab_len(&self, slab: usize) -> usize {
+        self.slab_buckets(slab) * PAGE_STRIDE
     }
 
     /// The node that a slab's memory is at, and the further pages of its buckets.
     pub fn home(&self, slab: usize) -> u16 {
         (slab % self.nodes) as u16
+    }
+
+    /// The bucket that a bucket was split from. It has none: it is a root.
+    #[inline]
+    pub fn parent(&self, bucket: usize) -> Option<usize> {
+        (bucket >= self.roots).then(|| bucket - (1 << bucket.ilog2()))
+    }
+
+    /// Bits of a bucket's number when it came into being.
+    #[inline]
+    pub fn birth_depth(&self, bucket: usize) -> u8 {
+        match bucket < self.roots {
+            true => self.root_depth(),
+            false => bucket.ilog2() as u8 + 1,
+        }
     }
 
     pub fn settings(&self, base: u64) -> u64 {
@@ -167,13 +258,45 @@ impl Map {
         base + ((2 + node) * self.block) as u64
     }
 
-    pub fn slab_table(&self, base: u64) -> u64 {
+    /// The table of the roots' slabs.
+    pub fn root_table(&self, base: u64) -> u64 {
         self.counters(base, self.nodes)
     }
 
-    pub fn region_len(&self) -> usize {
-        (2 + self.nodes) * self.block + (self.slabs() * 8).next_multiple_of(self.block)
+    /// Where a slab stands in the store's tables.
+    pub fn entry(&self, base: u64, slab: usize) -> Entry {
+        let generation = self.generation_of(slab);
+        let at = (slab - self.first[generation] as usize) as u64 * 8;
+        match generation {
+            0 => Entry::At(self.root_table(base) + at),
+            later => Entry::In {
+                table: self.settings(base) + (TABLES + 8 * (later - 1)) as u64,
+                at,
+            },
+        }
     }
+
+    /// Bytes of the table of a slab's generation: whole blocks.
+    pub fn table_len(&self, slab: usize) -> usize {
+        let generation = self.generation_of(slab);
+        let slabs = self.first[generation + 1] - self.first[generation];
+        (slabs as usize * 8).next_multiple_of(self.block)
+    }
+
+    pub fn region_len(&self) -> usize {
+        (2 + self.nodes) * self.block + (self.root_slabs() * 8).next_multiple_of(self.block)
+    }
+}
+
+/// Where a slab stands in the store's tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    At(u64),
+    /// So far into the table whose address is at `table`.
+    In {
+        table: u64,
+        at: u64,
+    },
 }
 
 /// The flushes an operation knows of when it starts.
@@ -192,12 +315,15 @@ pub(crate) struct Era {
 pub(crate) struct Flushes {
     pub epoch: u64,
     pub flushed: [u64; ALL_DATABASES],
+    /// Bits of the deepest bucket's number; 0 as long as there are only roots.
+    pub depth: u8,
 }
 
 impl Flushes {
     pub fn load(view: &Window<'_>) -> Self {
         Self {
             epoch: view.u64(0),
+            depth: view.u64(DEPTH).min(u64::from(MOST_DEPTH)) as u8,
             flushed: std::array::from_fn(|db| view.u64(FLUSHED + 8 * db)),
         }
     }
@@ -229,5 +355,54 @@ pub(crate) fn flush(view: &mut WindowMut<'_>, db: Option<u8>) {
     };
     for i in flushed {
         view.set_u64(FLUSHED + 8 * i, epoch);
+    }
+}
+
+/// A bucket may be as deep as this from now on.
+pub(crate) fn deepen(view: &mut WindowMut<'_>, depth: u8) {
+    let depth = u64::from(depth).max(view.u64(DEPTH));
+    view.set_u64(DEPTH, depth);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bucket_has_a_place_of_its_own() {
+        for (nodes, roots, most) in [
+            (1, 1, 4096),
+            (3, 4, 4096),
+            (4, 1024, 64),
+            (2, 1 << 16, 4096),
+        ] {
+            let map = Map::new(256, nodes, roots, most);
+            let (mut next, mut ends) = ((0, 0), 0);
+            for bucket in 0..1usize << 18 {
+                let (slab, at) = map.place(bucket);
+                if (slab, at) != next {
+                    assert_eq!((slab, at), (next.0 + 1, 0), "{bucket} of {roots}");
+                    ends += 1;
+                }
+                assert!(at < map.slab_buckets(slab) && map.slab_buckets(slab) <= most);
+                next = (slab, at + 1);
+            }
+            let slabs = map.place((1 << 18) - 1).0 + 1;
+            assert_eq!(ends + 1, slabs);
+            let full: usize = (0..slabs).map(|slab| map.slab_buckets(slab)).sum();
+            assert_eq!(full, 1 << 18);
+        }
+    }
+
+    #[test]
+    fn a_bucket_is_its_parent_and_a_bit() {
+        let map = Map::new(256, 3, 8, 64);
+        assert_eq!((map.parent(7), map.birth_depth(7)), (None, 3));
+        assert_eq!((map.parent(8 + 5), map.birth_depth(8 + 5)), (Some(5), 4));
+        assert_eq!((map.parent(64 + 8), map.birth_depth(64 + 8)), (Some(8), 7));
+        assert_eq!(map.entry(0, 0), Entry::At(5 * 256));
+        let (slab, _) = map.place(8);
+        let table = 256 + TABLES as u64;
+        assert_eq!(map.entry(0, slab), Entry::In { table, at: 0 });
     }
 }

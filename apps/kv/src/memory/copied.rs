@@ -482,6 +482,10 @@ impl Memory for CopiedMemory {
         Memory::lives(&self.node)
     }
 
+    fn pages_survive(&self) -> bool {
+        true
+    }
+
     fn undisturbed(&self) -> bool {
         Memory::undisturbed(&self.node)
     }

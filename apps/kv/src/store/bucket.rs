@@ -28,6 +28,17 @@ impl At {
     }
 }
 
+/// What a bucket is to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The key is in it, or nowhere.
+    Owner,
+    /// The bucket was split, and the key is in one that came of it. Bits of its number.
+    Split(u8),
+    /// There is no such bucket any more, or not yet, or its page has died.
+    Unknown,
+}
+
 /// That a thread is inside of a bucket's lock.
 pub(crate) type Inside<M> = <<M as Memory>::Pages as Pages>::Inside;
 
@@ -49,6 +60,8 @@ pub(crate) struct Bucket<'a, M: Memory> {
     holder: Holder<'a, M>,
     /// What is told when the lock has been left.
     pub news: Vec<News>,
+    /// It is to be split or merged then: the hash of one of its keys.
+    pub unbalanced: Option<u64>,
 }
 
 impl<M: Memory> Drop for Bucket<'_, M> {
@@ -58,10 +71,16 @@ impl<M: Memory> Drop for Bucket<'_, M> {
             (Holder::Alone(_), Some(inside)) => {
                 self.slab.heads.leave(inside);
                 self.core.tell_all(&self.news);
+                if let Some(hash) = self.unbalanced {
+                    self.core.balance(hash);
+                }
             }
             (Holder::Held(held, place), inside) => {
                 held.give_back(*place, inside);
                 held.news.borrow_mut().append(&mut self.news);
+                if let Some(hash) = self.unbalanced {
+                    held.note_unbalanced(hash);
+                }
             }
             _ => {}
         }
@@ -82,6 +101,7 @@ impl<'a, M: Memory> Bucket<'a, M> {
             inside: Some(inside),
             holder: Holder::Alone(Cell::new(None)),
             news: Vec::new(),
+            unbalanced: None,
         }
     }
 
@@ -99,6 +119,7 @@ impl<'a, M: Memory> Bucket<'a, M> {
             inside: Some(inside),
             holder: Holder::Held(held, place),
             news: Vec::new(),
+            unbalanced: None,
         }
     }
 
@@ -109,14 +130,73 @@ impl<'a, M: Memory> Bucket<'a, M> {
         Page::new(self.slab.heads.view(inside), &self.core.geometry)
     }
 
+    /// Whether the keys of this hash are in this bucket.
+    #[inline]
+    pub fn standing(&self, hash: u64) -> Standing {
+        let head = self.head();
+        if !head.initialized() {
+            return match self.is_fresh_root() {
+                true => Standing::Owner,
+                false => Standing::Unknown,
+            };
+        }
+        let depth = head.depth();
+        if head.is_doubtful() {
+            Standing::Unknown
+        } else if (hash as usize ^ self.number) & ((1 << depth) - 1) == 0 {
+            Standing::Owner
+        } else {
+            Standing::Split(depth)
+        }
+    }
+
+    /// One of the first buckets, which nobody has written since.
+    fn is_fresh_root(&self) -> bool {
+        self.number < self.core.map.roots && !self.slab.is_replaced()
+    }
+
+    /// One of the first buckets, which may begin anew by itself.
+    pub fn is_unsplit_root(&self) -> bool {
+        let (map, number) = (&self.core.map, self.number);
+        number < map.roots && !self.slab.is_replaced() && self.depth() == map.root_depth()
+    }
+
+    /// Bits of its number that are those of its keys' hashes.
+    pub fn depth(&self) -> u8 {
+        let head = self.head();
+        match head.initialized() {
+            true => head.depth(),
+            false => self.core.map.birth_depth(self.number),
+        }
+    }
+
+    /// Whether it is certain that there is this bucket.
+    pub fn is_certain(&self) -> bool {
+        let head = self.head();
+        match head.initialized() {
+            true => !head.is_doubtful(),
+            false => self.is_fresh_root(),
+        }
+    }
+
     /// Changes the head page, which takes memory as it grows, and gives most of it back when it
     /// does not need half.
     #[inline]
     pub fn change_head<R>(&mut self, f: impl FnOnce(&mut PageMut<'_, '_>) -> R) -> Result<R> {
         let heads = &self.slab.heads;
+        let fresh = match self.is_fresh_root() {
+            true => Some(self.core.map.root_depth()),
+            false => None,
+        };
         let inside = self.inside.as_mut().expect("it is not dropped");
         let mut view = heads.view_mut(inside, HEADER).ok_or(TO_READ)?;
         let mut page = PageMut::new(&mut view, &self.core.geometry);
+        // Only a fresh root begins with a write; who begins another one says how deep it is.
+        if let Some(depth) = fresh
+            && page.page().depth() == 0
+        {
+            page.set_depth(depth, false);
+        }
         let result = f(&mut page);
         let used = page.page().used();
         if used * 2 < view.len() {
@@ -125,11 +205,15 @@ impl<'a, M: Memory> Bucket<'a, M> {
         Ok(result)
     }
 
-    /// The head page takes no memory any more: it is zeros, or what it was.
-    pub fn give_up_head(&mut self) {
-        if let Some(inside) = &mut self.inside {
-            self.slab.heads.trim(inside, 0);
+    /// The head page is as if it was never written, and takes no memory any more.
+    pub fn give_up_head(&mut self) -> Result<()> {
+        let heads = &self.slab.heads;
+        let inside = self.inside.as_mut().expect("it is not dropped");
+        if let Some(mut view) = heads.view_mut(inside, HEADER) {
+            PageMut::erased(&mut view);
+            heads.trim(inside, 0);
         }
+        Ok(())
     }
 
     /// Looks at a page. `f` may run several times; the last run counts.
@@ -192,9 +276,21 @@ impl<'a, M: Memory> Bucket<'a, M> {
     /// it begins anew, empty.
     #[cold]
     pub fn begin_anew(&mut self) -> Result<()> {
-        self.change_head(|page| page.format())?;
+        let doubt = self.core.map.parent(self.number).is_some();
+        self.begin(doubt)?;
         self.news.push(News::everything());
         self.core.note_losses(1, 0)
+    }
+
+    /// Begins, empty. Nobody knows how often it was split: as often as any bucket, so that those
+    /// that came of it are found. `doubt`: whether there was such a bucket is not certain.
+    pub fn begin(&mut self, doubt: bool) -> Result<()> {
+        let depth = self.core.deepest()?;
+        let birth = self.core.map.birth_depth(self.number);
+        self.change_head(|page| {
+            page.format();
+            page.set_depth(depth.max(birth), doubt);
+        })
     }
 
     /// After a look at a bucket that is held to be changed has failed: mends what can be mended.

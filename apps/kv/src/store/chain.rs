@@ -175,6 +175,9 @@ impl<M: Memory> Bucket<'_, M> {
             page.note_expiry(expiry);
             seal(page, &mut effects, chain.version + 1);
         })?;
+        if self.core.is_unbalanced(&self.head(), &effects) {
+            self.unbalanced = Some(id.hash);
+        }
         self.note_effects(id, &effects);
         self.core.count(id.db, flushed, effects.counts)?;
         Ok(effects)

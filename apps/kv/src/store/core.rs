@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::buckets::Buckets;
 use super::bus::Bus;
+use super::grow::Growth;
 use super::lock::Scope;
 use super::value::Extents;
 use crate::Error;
@@ -28,6 +29,7 @@ pub(crate) struct Core<M: Memory> {
     pub base: u64,
     pub seed: u64,
     pub buckets: Buckets<M>,
+    pub growth: Growth,
     /// The store's own lock, one page: see [`Core::flush_right`].
     pub right: M::Pages,
     /// One thread at a time gives a slab new memory.
@@ -55,10 +57,10 @@ impl<M: Memory> Core<M> {
         })
     }
 
-    /// The bucket of a key.
-    #[inline]
-    pub fn bucket(&self, id: &KeyId<'_>) -> usize {
-        id.hash as usize & (self.map.buckets - 1)
+    /// Bits of the deepest bucket's number: no bucket was split more often, anywhere.
+    pub fn deepest(&self) -> Result<u8> {
+        let known = self.newest_flushes()?.depth;
+        Ok(known.max(self.map.root_depth()))
     }
 
     /// The flushes of one database so far.

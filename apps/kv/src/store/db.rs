@@ -314,18 +314,16 @@ impl<'a, M: Memory> Db<'a, M> {
     /// What to compare with later to see whether a key has changed.
     pub fn mark(&self, key: &[u8]) -> Result<Mark> {
         let id = self.id(key)?;
-        let (seen, flushed) = self
-            .core
-            .reading(self.scope, self.core.bucket(&id), |bucket| {
-                let flushes = bucket.flushes()?;
-                let stamp = |meta: &Meta, _: Value<'_>| meta.stamp;
-                let seen = bucket.lookup(&id, Reach::Nothing, &mut { stamp })?;
-                let flushed = match seen.deleted {
-                    0 => flushes.epoch,
-                    _ => flushes.era(id.db).flushed,
-                };
-                Ok((seen, flushed))
-            })?;
+        let (seen, flushed) = self.core.reading_key(self.scope, id.hash, |bucket| {
+            let flushes = bucket.flushes()?;
+            let stamp = |meta: &Meta, _: Value<'_>| meta.stamp;
+            let seen = bucket.lookup(&id, Reach::Nothing, &mut { stamp })?;
+            let flushed = match seen.deleted {
+                0 => flushes.epoch,
+                _ => flushes.era(id.db).flushed,
+            };
+            Ok((seen, flushed))
+        })?;
         let absent = if seen.found.is_some() {
             (0, 0)
         } else {

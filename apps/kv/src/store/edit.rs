@@ -11,7 +11,7 @@ use super::value::{Extents, Meta, Value};
 use crate::error::{Error, Result};
 use crate::layout::counters::Counts;
 use crate::layout::kind::Kind;
-use crate::layout::page::{KeyId, Record};
+use crate::layout::page::{KeyId, Page, Record};
 use crate::layout::page_mut::{PageMut, Payload};
 use crate::layout::superblock::Era;
 use crate::memory::Memory;
@@ -66,6 +66,8 @@ pub(crate) struct Effects {
     pub changed: bool,
     /// The nodes that want to hear of a change, as bits.
     pub watchers: u64,
+    /// The bucket is to be split or merged.
+    pub unbalanced: bool,
 }
 
 /// How a look at the head page ends.
@@ -98,7 +100,7 @@ impl<M: Memory> Core<M> {
         id: &KeyId<'_>,
         op: &mut impl Operation,
     ) -> Result<Effects> {
-        self.writing(scope, self.bucket(id), |bucket| bucket.edit(id, op))
+        self.writing_key(scope, id.hash, |bucket| bucket.edit(id, op))
     }
 }
 
@@ -109,6 +111,9 @@ impl<M: Memory> Bucket<'_, M> {
         match self.change_head(|page| core.step(page, era, id, op))? {
             Step::Done(effects) => {
                 self.note_effects(id, &effects);
+                if effects.unbalanced {
+                    self.unbalanced = Some(id.hash);
+                }
                 core.count(id.db, era.flushed, effects.counts)?;
                 Ok(effects)
             }
@@ -150,9 +155,21 @@ impl<M: Memory> Core<M> {
         match apply(page, id, record.as_ref(), edit, op, stamp) {
             Some(mut effects) => {
                 seal(page, &mut effects, stamp);
+                effects.unbalanced = self.is_unbalanced(&page.page(), &effects);
                 Step::Done(effects)
             }
             None => Step::Chain,
+        }
+    }
+}
+
+impl<M: Memory> Core<M> {
+    /// Whether a bucket is to be split or merged after a change.
+    #[inline]
+    pub fn is_unbalanced(&self, head: &Page<'_>, effects: &Effects) -> bool {
+        match effects.removed {
+            true => self.growth.is_empty(head, self.map.root_depth()),
+            false => effects.changed && self.growth.is_crowded(head),
         }
     }
 }
@@ -187,7 +204,7 @@ fn nodes_of<O: Operation>(_: &O, page: &PageMut<'_, '_>, record: &Record) -> Opt
     goes.then(|| page.page().inline_value(record))
 }
 
-fn current<'a>(page: &crate::layout::page::Page<'a>, record: &Record) -> Current<'a> {
+fn current<'a>(page: &Page<'a>, record: &Record) -> Current<'a> {
     let value = match record.extent {
         Some(extent) => Value::Remote(extent),
         None => Value::Window {

@@ -1,10 +1,11 @@
 //! Operations on all keys: scanning, choosing, counting, and the sweep that ends what is over.
 //!
-//! A scan's cursor is a bucket's number. Keys never change their bucket and a bucket is read as it
-//! is at one moment, so a key that is there from a scan's start to its end is found, once.
+//! A scan's cursor is a bucket's number, which is counted from the highest bit down: the buckets
+//! that come of one by splitting follow one another. A bucket is read as it is at one moment, so a
+//! key that is there from a scan's start to its end is found, and found once unless buckets are
+//! merged meanwhile.
 
 use super::bucket::{At, Bucket};
-use super::buckets::Slab;
 use super::core::Core;
 use super::db::Db;
 use super::lock::Scope;
@@ -12,6 +13,7 @@ use super::lookup::MAX_CHAIN;
 use crate::error::Result;
 use crate::layout::kind::Kind;
 use crate::layout::page::Page;
+use crate::layout::superblock::MOST_DEPTH;
 use crate::memory::{Memory, Pages};
 use crate::{DATABASES, Error};
 
@@ -101,49 +103,72 @@ impl<M: Memory> Db<'_, M> {
     /// Adds to `keys` those of the buckets from `cursor` on, about `count`; says where to go on,
     /// 0 at the end.
     pub fn scan(&self, cursor: u64, count: usize, keys: &mut Keys) -> Result<u64> {
-        let buckets = self.core.map.buckets;
         let budget = SCAN_BUCKETS.saturating_add(count.saturating_mul(SCAN_FACTOR));
-        let first = usize::try_from(cursor).unwrap_or(buckets).min(buckets);
         let wanted = keys.len().saturating_add(count.max(1));
-        for bucket in first..buckets.min(first.saturating_add(budget)) {
-            self.core.collect(self.scope, bucket, self.number, keys)?;
-            if keys.len() >= wanted {
-                return Ok(self.cursor(bucket + 1));
+        let mut cursor = cursor;
+        for _ in 0..budget {
+            cursor = self.core.collect(self.scope, cursor, self.number, keys)?;
+            if cursor == 0 || keys.len() >= wanted {
+                break;
             }
         }
-        Ok(self.cursor(first.saturating_add(budget)))
-    }
-
-    fn cursor(&self, next: usize) -> u64 {
-        if next >= self.core.map.buckets {
-            0
-        } else {
-            next as u64
-        }
+        Ok(cursor)
     }
 
     /// A key chosen at random: first a bucket, then a key in it or after it.
     pub fn random_key(&self) -> Result<Option<Vec<u8>>> {
-        let buckets = self.core.map.buckets;
-        let first = fastrand::usize(..buckets);
+        let mut cursor = fastrand::u64(..) & ((1 << MOST_DEPTH) - 1);
         let mut keys = Keys::default();
-        for i in 0..buckets {
-            self.core
-                .collect(self.scope, (first + i) % buckets, self.number, &mut keys)?;
+        let mut ends = 0;
+        // From there to the end, and from the beginning to the end.
+        while ends < 2 {
+            let next = self
+                .core
+                .collect(self.scope, cursor, self.number, &mut keys)?;
             if !keys.is_empty() {
                 let chosen = fastrand::usize(..keys.len());
                 return Ok(keys.iter().nth(chosen).map(<[u8]>::to_vec));
             }
+            ends += usize::from(next == 0);
+            cursor = next;
         }
         Ok(None)
     }
 }
 
+/// The cursor behind a bucket whose number has so many bits, 0 at the end: one more, counted from
+/// the highest bit down.
+fn behind(cursor: u64, depth: u8) -> u64 {
+    let above = !((1 << depth) - 1);
+    (cursor | above)
+        .reverse_bits()
+        .wrapping_add(1)
+        .reverse_bits()
+}
+
 impl<M: Memory> Core<M> {
-    /// Adds a bucket's live keys of one database, as they are at one moment.
-    fn collect(&self, scope: Scope<'_, M>, bucket: usize, db: u8, keys: &mut Keys) -> Result<()> {
+    /// Shows `f` the bucket that a cursor is at; says what it found, and which cursor is next.
+    pub fn at_cursor<R>(
+        &self,
+        scope: Scope<'_, M>,
+        cursor: u64,
+        mut f: impl FnMut(&Bucket<'_, M>) -> Result<R>,
+    ) -> (Result<R>, u64) {
+        let found = self.reading_key(scope, cursor, |bucket| Ok((f(bucket)?, bucket.depth())));
+        match found {
+            Ok((found, depth)) => (Ok(found), behind(cursor, depth)),
+            Err(error) => {
+                let depth = self.buckets.with(|slabs| slabs.depth(cursor));
+                (Err(error), behind(cursor, depth))
+            }
+        }
+    }
+
+    /// Adds the live keys of one database in the bucket that a cursor is at, as they are at one
+    /// moment. Says which cursor is next.
+    fn collect(&self, scope: Scope<'_, M>, cursor: u64, db: u8, keys: &mut Keys) -> Result<u64> {
         let start = keys.len();
-        let collected = self.reading(scope, bucket, |bucket| {
+        let (collected, next) = self.at_cursor(scope, cursor, |bucket| {
             keys.truncate(start);
             bucket.collect(db, keys)
         });
@@ -151,9 +176,9 @@ impl<M: Memory> Core<M> {
             // The keys in there are unknown.
             Err(error) if error.is_node_lost() && scope.is_alone() => {
                 keys.truncate(start);
-                Ok(())
+                Ok(next)
             }
-            collected => collected,
+            collected => collected.map(|()| next),
         }
     }
 }
@@ -198,6 +223,8 @@ const LONGEST_REST: u64 = 600_000;
 #[derive(Debug, Default)]
 pub struct Sweep {
     bucket: usize,
+    /// The slab that it is in, if it is this node's.
+    slab: Option<usize>,
     /// Buckets left in this round, which began with a flush or with keys that expire.
     left: usize,
     epoch: u64,
@@ -224,8 +251,23 @@ impl Sweep {
         self.soonest = Some(self.soonest.map_or(at, |soonest| soonest.min(at)));
     }
 
+    /// The next bucket.
+    fn next(&mut self) -> usize {
+        let bucket = self.bucket;
+        self.skip(1);
+        bucket
+    }
+
+    fn skip(&mut self, buckets: usize) {
+        let buckets = buckets.min(self.left);
+        self.left -= buckets;
+        self.bucket += buckets;
+    }
+
+    /// Begins a round of so many buckets, or goes on with them all from the one it was at.
     fn begin(&mut self, buckets: usize, counted: u64, flushed: bool) {
         (self.left, self.counted, self.flushed) = (buckets, counted, flushed);
+        (self.bucket, self.slab) = (0, None);
         (self.cleaned, self.soonest) = (Some(0), None);
     }
 
@@ -262,7 +304,7 @@ impl<M: Memory> Core<M> {
         if epoch != sweep.epoch {
             let counted = self.counted_expiries()?;
             sweep.epoch = epoch;
-            sweep.begin(self.map.buckets, counted, true);
+            sweep.begin(self.numbers()?, counted, true);
         }
         if sweep.left == 0 {
             sweep.rest(now);
@@ -274,20 +316,26 @@ impl<M: Memory> Core<M> {
             if nothing || !changed && now < sweep.next {
                 return Ok(Swept::default());
             }
-            sweep.begin(self.map.buckets, counted, false);
+            sweep.begin(self.numbers()?, counted, false);
         }
         let mut swept = Swept::default();
         while sweep.left != 0 && swept.looked < budget {
-            let bucket = sweep.bucket % self.map.buckets;
-            sweep.bucket = (bucket + 1) % self.map.buckets;
-            sweep.left -= 1;
-            let (slab, _) = self.map.place(bucket);
-            if !self.memory.looks_after(self.map.home(slab)) {
+            let bucket = sweep.next();
+            let (slab, index) = self.map.place(bucket);
+            if index == 0 || sweep.slab.is_none() {
+                let mine = self.memory.looks_after(self.map.home(slab));
+                sweep.slab = match mine {
+                    true => self.known_slab(slab)?.map(|_| slab),
+                    false => None,
+                };
+            }
+            if sweep.slab.is_none() {
+                sweep.skip(self.map.slab_buckets(slab) - index - 1);
                 continue;
             }
             swept.looked += 1;
             // One that no node has used is as clean as can be.
-            if !self.at_head(bucket, |heads, index| heads.is_known(index)) {
+            if self.at_head(bucket, |heads, index| heads.is_known(index)) != Some(true) {
                 continue;
             }
             match self.sweep_bucket(bucket, epoch, sweep.flushed) {
@@ -318,13 +366,20 @@ impl<M: Memory> Core<M> {
             Ok((expired || flushed, page.soonest()))
         })?;
         let mut left = soonest;
-        if due {
-            left = self.writing(Scope::ALONE, bucket, |bucket| {
-                bucket.clean()?;
-                Ok(bucket.head().soonest())
+        let mut empty = false;
+        if due || flushed {
+            (left, empty) = self.writing(Scope::ALONE, bucket, |bucket| {
+                match due {
+                    true => bucket.clean()?,
+                    false => bucket.vacate()?,
+                }
+                let (head, root_depth) = (bucket.head(), self.map.root_depth());
+                let empty = bucket.is_certain() && self.growth.is_empty(&head, root_depth);
+                Ok((head.soonest(), empty))
             })?;
-        } else if flushed {
-            self.writing(Scope::ALONE, bucket, |bucket| bucket.vacate())?;
+        }
+        if empty {
+            self.balance(bucket as u64);
         }
         if flushed {
             self.at_head(bucket, |heads, index| heads.tell_home(index));
@@ -345,21 +400,28 @@ impl<M: Memory> Core<M> {
         Ok(sum)
     }
 
-    fn at_head<R>(&self, bucket: usize, f: impl FnOnce(&M::Pages, usize) -> R) -> R {
+    fn at_head<R>(&self, bucket: usize, f: impl FnOnce(&M::Pages, usize) -> R) -> Option<R> {
         let (slab, index) = self.map.place(bucket);
-        self.buckets.with(|slabs| f(&slabs[slab].heads, index))
+        let slabs = self.buckets.now();
+        let slab = slabs.get(slab)?;
+        Some(f(&slab.heads, index))
+    }
+
+    /// Numbers that buckets may have, from 0 on.
+    fn numbers(&self) -> Result<usize> {
+        Ok(1 << self.deepest()?)
     }
 
     /// Forgets what this node knows of buckets of which it keeps nothing, if there are so many that
     /// it is worth while to look for the others anew.
     pub fn shed(&self) -> Result<()> {
-        if self.memory.idle_pages() <= self.map.buckets / IDLE {
+        let known = self.slab_buckets(|_| true);
+        if self.memory.idle_pages() <= known / IDLE {
             return Ok(());
         }
-        let _alone = self.replacing.lock();
-        for (number, slab) in self.buckets.now().iter().enumerate() {
-            let fresh = Slab::new(&self.memory, &self.map, self.geometry.page, slab.addr)?;
-            self.buckets.replace(number, fresh);
+        let _alone = self.alone();
+        for (number, slab) in self.buckets.now().iter() {
+            self.attach(number, slab.entry)?;
         }
         self.catch_up();
         self.memory.forget_pages();

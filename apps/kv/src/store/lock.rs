@@ -5,12 +5,15 @@
 //! its effect is one step for all others. Buckets are entered in rising order, so
 //! nobody waits in a circle, and by nobody twice: what is done on behalf of a holder finds the lock
 //! in the [`Scope`].
+//!
+//! Which bucket a key is in is a guess until one is inside. Whoever finds that it was wrong leaves,
+//! and begins anew with a better one (`locate.rs`).
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::bucket::{Bucket, Inside};
+use super::bucket::{Bucket, Inside, Standing};
 use super::buckets::{Slab, Slabs};
 use super::bus::News;
 use super::core::Core;
@@ -21,10 +24,17 @@ use crate::memory::{Access, Memory, MemoryError, Pages};
 /// The longest of the pauses between attempts that a death has made futile, which double.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 const FIRST_PAUSE: Duration = Duration::from_micros(10);
+/// As often does a thread go on to the next bucket at once: a bucket is split no more often.
+const HOPS: u8 = 32;
 
 /// How long a wait for a lock lasts before the lock's home is asked whether it is there. Whoever
 /// waits longer goes to the end of the queue.
 const ASK: Duration = Duration::from_millis(500);
+
+/// Of the buckets that a transaction has filled or emptied, so many are split or merged after it.
+const MOST_UNBALANCED: usize = 1024;
+
+const UNPLANNED: Error = Error::BadOption("the transaction was not planned to touch this key");
 
 type Entering<M> = std::result::Result<Option<Inside<M>>, MemoryError>;
 
@@ -33,6 +43,7 @@ pub(crate) struct Patience {
     limit: Duration,
     since: Option<Instant>,
     pause: Duration,
+    hops: u8,
 }
 
 impl Patience {
@@ -41,6 +52,19 @@ impl Patience {
             limit,
             since: None,
             pause: FIRST_PAUSE,
+            hops: HOPS,
+        }
+    }
+
+    /// The bucket of a key has turned out to be another one. There is nothing to wait for, but for
+    /// the end of this if it does not end.
+    pub fn follow(&mut self) -> Result<()> {
+        match self.hops {
+            0 => self.pause(),
+            _ => {
+                self.hops -= 1;
+                Ok(())
+            }
         }
     }
 
@@ -60,7 +84,7 @@ impl Patience {
 pub(crate) struct Held<'a, M: Memory> {
     pub core: &'a Core<M>,
     slabs: Arc<Slabs<M>>,
-    access: Access,
+    pub access: Access,
     buckets: Vec<usize>,
     /// Of each bucket; nothing while a [`Bucket`] has it.
     inside: Vec<Cell<Option<Inside<M>>>>,
@@ -70,6 +94,10 @@ pub(crate) struct Held<'a, M: Memory> {
     pub may_flush: bool,
     /// What is told when the buckets have been left.
     pub news: RefCell<Vec<News>>,
+    /// Whether all buckets that there are are held.
+    pub whole: bool,
+    /// Hashes of keys whose buckets are to be split or merged once they are let go.
+    unbalanced: RefCell<Vec<u64>>,
 }
 
 /// On whose behalf an operation runs: for itself, or as a part of something that holds its buckets.
@@ -102,19 +130,81 @@ impl<M: Memory> Held<'_, M> {
         let enough = access == Access::Read || self.access == Access::Write;
         let place = self.buckets.binary_search(&number).ok();
         let Some(place) = place.filter(|_| enough) else {
-            return Err(Error::BadOption(
-                "the transaction was not planned to touch this key",
-            ));
+            return Err(UNPLANNED);
         };
+        self.bucket_at(place)
+    }
+
+    fn bucket_at(&self, place: usize) -> Result<Bucket<'_, M>> {
+        let number = self.buckets[place];
+        let (slab, _) = self.core.map.place(number);
+        let slab = self.slabs.get(slab).ok_or(UNPLANNED)?;
         let inside = self.inside[place].take();
         let inside = inside.ok_or(Error::BadOption("the bucket is in use"))?;
-        let (slab, _) = self.core.map.place(number);
-        Ok(Bucket::held(
-            self,
-            (number, place),
-            &self.slabs[slab],
-            inside,
-        ))
+        Ok(Bucket::held(self, (number, place), slab, inside))
+    }
+
+    /// What a bucket is to a key; `None`: it is not held.
+    fn standing(&self, number: usize, hash: u64) -> Result<Option<Standing>> {
+        match self.buckets.binary_search(&number) {
+            Ok(place) => Ok(Some(self.bucket_at(place)?.standing(hash))),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The bucket of a key, which is held.
+    pub fn owner(&self, hash: u64) -> Result<usize> {
+        let guess = self.slabs.guess(hash);
+        if self.standing(guess, hash)? == Some(Standing::Owner) {
+            return Ok(guess);
+        }
+        let mut number = hash as usize & (self.core.map.roots - 1);
+        loop {
+            match self.standing(number, hash)? {
+                Some(Standing::Owner) => return Ok(number),
+                Some(Standing::Split(depth)) => number = next_on_path(number, depth, hash),
+                _ => return Err(UNPLANNED),
+            }
+        }
+    }
+
+    /// A bucket that is not held, on the way to the one of a key, if it is known.
+    pub fn missing(&self, hash: u64) -> Result<Option<usize>> {
+        let mut number = self.slabs.guess(hash);
+        loop {
+            match self.standing(number, hash)? {
+                None => return Ok(Some(number)),
+                Some(Standing::Split(depth)) => number = next_on_path(number, depth, hash),
+                Some(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Those that came of held ones when their numbers had so many bits; or which bucket does not
+    /// say whether it was split.
+    pub fn children(&self, depth: u8) -> Result<std::result::Result<Vec<usize>, usize>> {
+        let mut children = Vec::new();
+        for (place, number) in self.buckets.iter().copied().enumerate() {
+            if number >> depth != 0 {
+                break;
+            }
+            let bucket = self.bucket_at(place)?;
+            if !bucket.is_certain() {
+                return Ok(Err(number));
+            }
+            if bucket.depth() > depth {
+                children.push(number + (1 << depth));
+            }
+        }
+        Ok(Ok(children))
+    }
+
+    /// The bucket of a key is to be split or merged when it is let go.
+    pub fn note_unbalanced(&self, hash: u64) {
+        let mut noted = self.unbalanced.borrow_mut();
+        if noted.len() < MOST_UNBALANCED {
+            noted.push(hash);
+        }
     }
 
     /// A bucket is not in use any more.
@@ -125,14 +215,27 @@ impl<M: Memory> Held<'_, M> {
 
 impl<M: Memory> Drop for Held<'_, M> {
     fn drop(&mut self) {
-        for (bucket, inside) in self.buckets.iter().zip(&self.inside) {
+        // What a bucket has got from another one, of a lower number, is in safety before it is gone
+        // from there.
+        for (bucket, inside) in self.buckets.iter().zip(&self.inside).rev() {
             let (slab, _) = self.core.map.place(*bucket);
-            if let Some(inside) = inside.take() {
-                self.slabs[slab].heads.leave(inside);
+            if let (Some(inside), Some(slab)) = (inside.take(), self.slabs.get(slab)) {
+                slab.heads.leave(inside);
             }
         }
         self.core.tell_all(&self.news.take());
+        for hash in self.unbalanced.take() {
+            self.core.balance(hash);
+        }
     }
+}
+
+/// The bucket below `number`, which was split until it had so many bits, on the way to the bucket
+/// of this hash.
+pub(super) fn next_on_path(number: usize, depth: u8, hash: u64) -> usize {
+    let other = (hash as usize ^ number) & ((1 << depth) - 1);
+    let bits = other.trailing_zeros() + 1;
+    hash as usize & ((1usize << bits) - 1)
 }
 
 /// What has become of an operation on one bucket.
@@ -142,6 +245,17 @@ enum Tried<R> {
     Barred(MemoryError),
     /// A reader found it outdated.
     Outdated,
+    /// This node has not looked the slab up.
+    Unknown,
+    /// The key may be elsewhere.
+    Elsewhere(Standing),
+}
+
+impl<R> Tried<R> {
+    /// Whether the bucket was another one, or its place was not known.
+    fn is_a_move(&self) -> bool {
+        matches!(self, Tried::Unknown | Tried::Elsewhere(_))
+    }
 }
 
 impl<M: Memory> Core<M> {
@@ -155,7 +269,6 @@ impl<M: Memory> Core<M> {
 
     /// Runs `f` inside of a bucket's lock to read. Whatever fails and can be mended is,
     /// and `f` runs again.
-    #[inline]
     pub fn reading<R>(
         &self,
         scope: Scope<'_, M>,
@@ -168,18 +281,75 @@ impl<M: Memory> Core<M> {
         let mut patience = self.patience();
         loop {
             let look = &mut |bucket: &mut Bucket<'_, M>| f(bucket);
-            let error = match self.try_inside(bucket, Access::Read, look) {
-                Tried::Done(Ok(done)) => return Ok(done),
-                Tried::Done(Err(error)) => error,
-                Tried::Barred(error) => error.into(),
-                Tried::Outdated => {
-                    self.writing(Scope::ALONE, bucket, |_| Ok(()))?;
-                    continue;
-                }
-            };
-            self.recover(bucket, error)?;
-            patience.pause()?;
+            let tried = self
+                .buckets
+                .with(|slabs| self.try_inside(slabs, bucket, None, Access::Read, look));
+            let moved = tried.is_a_move();
+            if let Some(done) = self.after_reading(tried, bucket, bucket as u64)? {
+                return Ok(done);
+            }
+            match moved {
+                true => patience.follow()?,
+                false => patience.pause()?,
+            }
         }
+    }
+
+    /// The same in the bucket of a key.
+    #[inline]
+    pub fn reading_key<R>(
+        &self,
+        scope: Scope<'_, M>,
+        hash: u64,
+        mut f: impl FnMut(&Bucket<'_, M>) -> Result<R>,
+    ) -> Result<R> {
+        if let Some(held) = scope.0 {
+            return self.reading_held(held, held.owner(hash)?, &mut f);
+        }
+        let mut patience = self.patience();
+        loop {
+            let look = &mut |bucket: &mut Bucket<'_, M>| f(bucket);
+            let (tried, bucket) = self.buckets.with(|slabs| {
+                let bucket = slabs.guess(hash);
+                let tried = self.try_inside(slabs, bucket, Some(hash), Access::Read, look);
+                (tried, bucket)
+            });
+            if let Tried::Done(Ok(done)) = tried {
+                return Ok(done);
+            }
+            let moved = tried.is_a_move();
+            if let Some(done) = self.after_reading(tried, bucket, hash)? {
+                return Ok(done);
+            }
+            match moved {
+                true => patience.follow()?,
+                false => patience.pause()?,
+            }
+        }
+    }
+
+    /// What a reader does about what has become of its attempt, before the next one.
+    #[cold]
+    fn after_reading<R>(&self, tried: Tried<R>, bucket: usize, hash: u64) -> Result<Option<R>> {
+        let error = match tried {
+            Tried::Done(Ok(done)) => return Ok(Some(done)),
+            Tried::Done(Err(error)) => error,
+            Tried::Barred(error) => error.into(),
+            Tried::Outdated => {
+                self.writing(Scope::ALONE, bucket, |_| Ok(()))?;
+                return Ok(None);
+            }
+            Tried::Unknown => {
+                self.look_up(bucket, hash)?;
+                return Ok(None);
+            }
+            Tried::Elsewhere(standing) => {
+                self.learn(bucket, standing, hash)?;
+                return Ok(None);
+            }
+        };
+        self.recover(bucket, error)?;
+        Ok(None)
     }
 
     #[cold]
@@ -201,7 +371,6 @@ impl<M: Memory> Core<M> {
     }
 
     /// Runs `f`, once, inside of a bucket's lock to write.
-    #[inline]
     pub fn writing<R>(
         &self,
         scope: Scope<'_, M>,
@@ -218,42 +387,106 @@ impl<M: Memory> Core<M> {
                 Some(f) => f(bucket),
                 None => Err(self.busy()),
             };
-            match self.try_inside(bucket, Access::Write, &mut once) {
-                Tried::Done(done) => return done,
-                Tried::Barred(error) => self.recover(bucket, error.into())?,
-                Tried::Outdated => {}
+            let tried = self
+                .buckets
+                .with(|slabs| self.try_inside(slabs, bucket, None, Access::Write, &mut once));
+            let moved = tried.is_a_move();
+            if let Some(done) = self.after_writing(tried, bucket, bucket as u64)? {
+                return Ok(done);
             }
-            patience.pause()?;
+            match moved {
+                true => patience.follow()?,
+                false => patience.pause()?,
+            }
         }
     }
 
+    /// The same in the bucket of a key.
+    #[inline]
+    pub fn writing_key<R>(
+        &self,
+        scope: Scope<'_, M>,
+        hash: u64,
+        f: impl FnOnce(&mut Bucket<'_, M>) -> Result<R>,
+    ) -> Result<R> {
+        if let Some(held) = scope.0 {
+            return f(&mut held.bucket(held.owner(hash)?, Access::Write)?);
+        }
+        let mut patience = self.patience();
+        let mut f = Some(f);
+        loop {
+            let mut once = |bucket: &mut Bucket<'_, M>| match f.take() {
+                Some(f) => f(bucket),
+                None => Err(self.busy()),
+            };
+            let (tried, bucket) = self.buckets.with(|slabs| {
+                let bucket = slabs.guess(hash);
+                let tried = self.try_inside(slabs, bucket, Some(hash), Access::Write, &mut once);
+                (tried, bucket)
+            });
+            if let Tried::Done(done) = tried {
+                return done;
+            }
+            let moved = tried.is_a_move();
+            if let Some(done) = self.after_writing(tried, bucket, hash)? {
+                return Ok(done);
+            }
+            match moved {
+                true => patience.follow()?,
+                false => patience.pause()?,
+            }
+        }
+    }
+
+    /// What a writer does about what has become of its attempt, before the next one.
+    #[cold]
+    fn after_writing<R>(&self, tried: Tried<R>, bucket: usize, hash: u64) -> Result<Option<R>> {
+        match tried {
+            Tried::Done(done) => return done.map(Some),
+            Tried::Barred(error) => self.recover(bucket, error.into())?,
+            Tried::Outdated => {}
+            Tried::Unknown => self.look_up(bucket, hash)?,
+            Tried::Elsewhere(standing) => self.learn(bucket, standing, hash)?,
+        }
+        Ok(None)
+    }
+
+    /// Enters a bucket; of a key, if it is the one that has it.
     #[inline]
     fn try_inside<R>(
         &self,
+        slabs: &Slabs<M>,
         number: usize,
+        hash: Option<u64>,
         access: Access,
         f: &mut impl FnMut(&mut Bucket<'_, M>) -> Result<R>,
     ) -> Tried<R> {
         let (slab, index) = self.map.place(number);
-        self.buckets.with(|slabs| {
-            let slab = &slabs[slab];
-            let inside = match self.enter(slab, index, access) {
-                Ok(Some(inside)) => inside,
-                Ok(None) => return Tried::Done(Err(self.busy())),
-                Err(error) => return Tried::Barred(error),
-            };
-            let outdated = slab.heads.is_outdated(&inside);
-            let mut bucket = Bucket::entered(self, number, slab, inside);
-            if outdated {
-                if access == Access::Read {
-                    return Tried::Outdated;
-                }
-                if let Err(error) = bucket.begin_anew() {
-                    return Tried::Done(Err(error));
-                }
+        let Some(slab) = slabs.get(slab) else {
+            return Tried::Unknown;
+        };
+        let inside = match self.enter(slab, index, access) {
+            Ok(Some(inside)) => inside,
+            Ok(None) => return Tried::Done(Err(self.busy())),
+            Err(error) => return Tried::Barred(error),
+        };
+        let outdated = slab.heads.is_outdated(&inside);
+        let mut bucket = Bucket::entered(self, number, slab, inside);
+        if outdated {
+            if access == Access::Read {
+                return Tried::Outdated;
             }
-            Tried::Done(f(&mut bucket))
-        })
+            if let Err(error) = bucket.begin_anew() {
+                return Tried::Done(Err(error));
+            }
+        }
+        if let Some(hash) = hash {
+            match bucket.standing(hash) {
+                Standing::Owner => {}
+                standing => return Tried::Elsewhere(standing),
+            }
+        }
+        Tried::Done(f(&mut bucket))
     }
 
     /// Enters a bucket's lock.
@@ -271,7 +504,7 @@ impl<M: Memory> Core<M> {
     fn enter_slowly(&self, slab: &Slab<M>, index: usize, access: Access) -> Entering<M> {
         let mut left = self.patience.saturating_sub(ASK);
         while !left.is_zero() {
-            self.memory.accept(slab.addr)?;
+            self.memory.accept(slab.addr())?;
             match slab.heads.enter(index, access, ASK.min(left))? {
                 None => left = left.saturating_sub(ASK),
                 inside => return Ok(inside),
@@ -280,38 +513,112 @@ impl<M: Memory> Core<M> {
         Ok(None)
     }
 
-    /// Enters the locks of all `buckets`, or of none.
-    pub fn hold(&self, mut buckets: Vec<usize>, access: Access) -> Result<Held<'_, M>> {
-        buckets.sort_unstable();
-        buckets.dedup();
+    /// Enters the locks of the buckets of keys, or none.
+    pub fn hold(&self, hashes: &[u64], access: Access) -> Result<Held<'_, M>> {
         let mut patience = self.patience();
         loop {
-            let mut held = Held {
-                core: self,
-                slabs: self.buckets.now(),
-                access,
-                buckets: Vec::with_capacity(buckets.len()),
-                inside: Vec::with_capacity(buckets.len()),
-                pinned: Cell::default(),
-                may_flush: false,
-                news: RefCell::default(),
+            let guess = |slabs: &Slabs<M>| hashes.iter().map(|hash| slabs.guess(*hash)).collect();
+            let held = self.hold_numbers(guess, access)?;
+            let elsewhere = |hash: &&u64| held.owner(**hash).is_err();
+            let Some(hash) = hashes.iter().find(elsewhere).copied() else {
+                return Ok(held);
             };
-            match self.enter_all(&mut held, &buckets)? {
-                None => {
-                    held.pinned.set(self.newest_flushes()?);
-                    return Ok(held);
-                }
-                // Repairing a bucket takes its lock to write.
-                Some((bucket, error)) => {
-                    drop(held);
-                    match error {
-                        Some(error) => self.recover(bucket, error.into())?,
-                        None => self.writing(Scope::ALONE, bucket, |_| Ok(()))?,
-                    }
-                }
-            }
-            patience.pause()?;
+            // Another node has split its bucket, or merged it.
+            drop(held);
+            self.locate(hash)?;
+            patience.follow()?;
         }
+    }
+
+    /// Enters the locks of all these buckets, or of none.
+    pub fn hold_numbers(
+        &self,
+        buckets: impl Fn(&Slabs<M>) -> Vec<usize>,
+        access: Access,
+    ) -> Result<Held<'_, M>> {
+        let mut patience = self.patience();
+        loop {
+            let mut held = self.holding(access);
+            let mut buckets = buckets(&held.slabs);
+            buckets.sort_unstable();
+            buckets.dedup();
+            let tried = self.enter_all(&mut held, &buckets)?;
+            if let Some(held) = self.after_entering(held, tried, &mut patience)? {
+                return Ok(held);
+            }
+        }
+    }
+
+    /// Enters the locks of all buckets that there are.
+    pub fn hold_all(&self, access: Access) -> Result<Held<'_, M>> {
+        let mut patience = self.patience();
+        loop {
+            let mut held = self.holding(access);
+            let tried = self.enter_tree(&mut held)?;
+            if let Some(held) = self.after_entering(held, tried, &mut patience)? {
+                return Ok(held);
+            }
+        }
+    }
+
+    /// Nothing is held yet.
+    fn holding(&self, access: Access) -> Held<'_, M> {
+        Held {
+            core: self,
+            slabs: self.buckets.now(),
+            access,
+            buckets: Vec::new(),
+            inside: Vec::new(),
+            pinned: Cell::default(),
+            may_flush: false,
+            whole: false,
+            news: RefCell::default(),
+            unbalanced: RefCell::default(),
+        }
+    }
+
+    /// All were entered, or what could not be is mended.
+    fn after_entering<'a>(
+        &'a self,
+        held: Held<'a, M>,
+        tried: Option<(usize, Tried<()>)>,
+        patience: &mut Patience,
+    ) -> Result<Option<Held<'a, M>>> {
+        let Some((bucket, tried)) = tried else {
+            held.pinned.set(self.newest_flushes()?);
+            return Ok(Some(held));
+        };
+        // Repairing a bucket takes its lock to write.
+        drop(held);
+        let moved = tried.is_a_move();
+        self.after_reading(tried, bucket, bucket as u64)?;
+        match moved {
+            true => patience.follow()?,
+            false => patience.pause()?,
+        }
+        Ok(None)
+    }
+
+    /// [`Self::enter_all`] of all there are, generation by generation: what is held is not split.
+    fn enter_tree(&self, held: &mut Held<'_, M>) -> Result<Option<(usize, Tried<()>)>> {
+        let mut next: Vec<usize> = (0..self.map.roots).collect();
+        for depth in self.map.root_depth().. {
+            if let Some(failed) = self.enter_all(held, &next)? {
+                return Ok(Some(failed));
+            }
+            next = match held.children(depth)? {
+                Ok(children) => children,
+                Err(number) => {
+                    let unknown = Tried::Elsewhere(Standing::Unknown);
+                    return Ok(Some((number, unknown)));
+                }
+            };
+            if next.is_empty() {
+                break;
+            }
+        }
+        held.whole = true;
+        Ok(None)
     }
 
     /// Says which bucket could not be entered and why not, or was found outdated by a reader.
@@ -319,20 +626,23 @@ impl<M: Memory> Core<M> {
         &self,
         held: &mut Held<'_, M>,
         buckets: &[usize],
-    ) -> Result<Option<(usize, Option<MemoryError>)>> {
+    ) -> Result<Option<(usize, Tried<()>)>> {
         for &bucket in buckets {
             let (slab, index) = self.map.place(bucket);
-            let inside = match self.enter(&held.slabs[slab], index, held.access) {
+            let Some(slab) = held.slabs.get(slab) else {
+                return Ok(Some((bucket, Tried::Unknown)));
+            };
+            let inside = match self.enter(slab, index, held.access) {
                 Ok(Some(inside)) => inside,
                 Ok(None) => return Err(self.busy()),
-                Err(error) => return Ok(Some((bucket, Some(error)))),
+                Err(error) => return Ok(Some((bucket, Tried::Barred(error)))),
             };
-            let outdated = held.slabs[slab].heads.is_outdated(&inside);
+            let outdated = slab.heads.is_outdated(&inside);
             held.buckets.push(bucket);
             held.inside.push(Cell::new(Some(inside)));
             match (outdated, held.access) {
                 (false, _) => {}
-                (true, Access::Read) => return Ok(Some((bucket, None))),
+                (true, Access::Read) => return Ok(Some((bucket, Tried::Outdated))),
                 (true, Access::Write) => {
                     held.bucket(bucket, Access::Write)?.begin_anew()?;
                 }
@@ -353,18 +663,22 @@ impl<M: Memory> Core<M> {
             false => wait.min(self.patience),
         };
         let (slab, index) = self.map.place(bucket);
-        // Trouble with a home is mended when the bucket is entered by itself.
-        let Ok(Some(inside)) = held.slabs[slab].heads.enter(index, held.access, wait) else {
+        let slabs = held.slabs.clone();
+        let Some(slab) = slabs.get(slab) else {
             return Ok(false);
         };
-        let outdated = held.slabs[slab].heads.is_outdated(&inside);
+        // Trouble with a home is mended when the bucket is entered by itself.
+        let Ok(Some(inside)) = slab.heads.enter(index, held.access, wait) else {
+            return Ok(false);
+        };
+        let outdated = slab.heads.is_outdated(&inside);
         held.buckets.insert(place, bucket);
         held.inside.insert(place, Cell::new(Some(inside)));
         let flushed = self.newest_flushes()?.epoch != held.pinned.get().epoch;
         if flushed || outdated && held.access == Access::Read {
             held.buckets.remove(place);
             if let Some(inside) = held.inside.remove(place).take() {
-                held.slabs[slab].heads.leave(inside);
+                slab.heads.leave(inside);
             }
             return Ok(false);
         }

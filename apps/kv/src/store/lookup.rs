@@ -42,9 +42,7 @@ impl<M: Memory> Core<M> {
         reach: Reach,
         mut sink: impl FnMut(&Meta, Value<'_>) -> R,
     ) -> Result<Seen<R>> {
-        self.reading(scope, self.bucket(id), |bucket| {
-            bucket.lookup(id, reach, &mut sink)
-        })
+        self.reading_key(scope, id.hash, |bucket| bucket.lookup(id, reach, &mut sink))
     }
 }
 

@@ -17,7 +17,6 @@
 //! finds out by its failing.
 
 use std::collections::HashMap;
-use std::sync::PoisonError;
 
 use super::bucket::{At, Bucket};
 use super::buckets::Slab;
@@ -53,8 +52,11 @@ impl<M: Memory> Core<M> {
     /// the error otherwise.
     #[cold]
     pub fn recover(&self, bucket: usize, error: Error) -> Result<()> {
-        let (slab, _) = self.map.place(bucket);
-        let addr = self.buckets.addr(slab);
+        let (number, _) = self.map.place(bucket);
+        let Some(slab) = self.buckets.get(number) else {
+            return Err(error);
+        };
+        let (slab, addr) = (number, slab.addr());
         if error.is_node_lost() && self.memory.fate(addr) == Fate::Gone {
             return self.replace(slab, addr);
         }
@@ -100,57 +102,39 @@ impl<M: Memory> Core<M> {
 
     /// Gives a slab new addresses, unless another node has; learns where it is.
     pub fn replace(&self, slab: usize, mine: u64) -> Result<()> {
-        let _alone = self
-            .replacing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if self.buckets.addr(slab) != mine {
+        let _alone = self.alone();
+        if self
+            .buckets
+            .get(slab)
+            .is_some_and(|slab| slab.addr() != mine)
+        {
             return Ok(()); // another thread has just replaced it
         }
-        let at = self.map.slab_table(self.base) + slab as u64 * 8;
-        let look = || self.memory.snapshot(at, 8, |view| view.u64(0));
-        let known = look().or_else(|error| self.insist(error, look))?;
-        if known != mine {
-            return self.move_to(slab, known);
-        }
-        let (home, len) = (self.map.home(slab), self.map.slab_len());
-        let fresh = self.memory.alloc_pages(home, self.map.slab_buckets)?;
-        let swap = || {
-            self.memory.update(at, 8, |view| {
-                let now = view.u64(0);
-                if now == known {
-                    view.set_u64(0, fresh);
-                }
-                now
-            })
+        let Some((at, known)) = self.entry_of(slab)? else {
+            return Ok(());
         };
-        let found = swap().or_else(|error| self.insist(error, swap))?;
-        if found != known {
-            self.memory.free(fresh, len)?;
-            return self.move_to(slab, found);
+        if Slab::<M>::addr_of(known) != mine {
+            return self.attach(slab, known).map(|_| ());
         }
-        self.memory.publish(at)?;
-        self.move_to(slab, fresh)?;
-        self.note_losses(self.map.slab_buckets as u64, 0)
-    }
-
-    fn move_to(&self, slab: usize, addr: u64) -> Result<()> {
-        let new = Slab::new(&self.memory, &self.map, self.geometry.page, addr)?;
-        self.buckets.replace(slab, new);
-        Ok(())
+        let buckets = self.map.slab_buckets(slab);
+        let fresh = self.memory.alloc_pages(self.map.home(slab), buckets)?;
+        let entry = Slab::<M>::replacing(fresh);
+        let mine = self.install(at, known, entry, self.map.slab_len(slab))?;
+        self.attach(slab, self.load_word(at)?)?;
+        match mine {
+            true => self.note_losses(buckets as u64, 0),
+            false => Ok(()),
+        }
     }
 
     /// Gives new addresses to all slabs whose old ones have died with an incarnation of their node.
     /// A slab whose node dies once more meanwhile stays as it is: its keys are away,
     /// the others are not.
     pub fn replace_all(&self) -> Result<()> {
-        for slab in 0..self.map.slabs() {
-            waiting_for_members(self.patience, || {
-                let addr = self.buckets.addr(slab);
-                match self.memory.fate(addr) {
-                    Fate::Gone => self.replace(slab, addr),
-                    Fate::Live | Fate::Away => Ok(()),
-                }
+        for (number, slab) in self.buckets.now().iter() {
+            waiting_for_members(self.patience, || match self.memory.fate(slab.addr()) {
+                Fate::Gone => self.replace(number, slab.addr()),
+                Fate::Live | Fate::Away => Ok(()),
             })?;
         }
         Ok(())
@@ -158,9 +142,14 @@ impl<M: Memory> Core<M> {
 
     /// Buckets whose home is no member.
     pub fn buckets_away(&self) -> usize {
-        let slabs = (0..self.map.slabs()).map(|slab| self.buckets.addr(slab));
-        let away = slabs.filter(|addr| self.memory.fate(*addr) == Fate::Away);
-        away.count() * self.map.slab_buckets
+        self.slab_buckets(|slab| self.memory.fate(slab.addr()) == Fate::Away)
+    }
+
+    /// Buckets of these slabs.
+    pub fn slab_buckets(&self, of: impl Fn(&Slab<M>) -> bool) -> usize {
+        let slabs = self.buckets.now();
+        let slabs = slabs.iter().filter(|(_, slab)| of(slab));
+        slabs.map(|(number, _)| self.map.slab_buckets(number)).sum()
     }
 
     /// Adds to what was lost since the store was made.
@@ -186,8 +175,9 @@ impl<M: Memory> Core<M> {
     pub fn tally(&self, scope: Scope<'_, M>, db: u8, flushed: u64) -> Counts {
         let now = self.clock.now();
         let mut sum = Counts::default();
-        for bucket in 0..self.map.buckets {
-            let counted = self.reading(scope, bucket, |bucket| {
+        let mut cursor = 0;
+        loop {
+            let counted = self.at_cursor(scope, cursor, |bucket| {
                 let mut counts = Counts::default();
                 if flushed > bucket.head().epoch() {
                     return Ok(counts);
@@ -203,9 +193,13 @@ impl<M: Memory> Core<M> {
                 Ok(counts)
             });
             // The content of an unreadable one is unknown; it counts as empty.
+            let (counted, next) = counted;
             sum = sum.plus(counted.unwrap_or_default());
+            cursor = next;
+            if cursor == 0 {
+                return sum;
+            }
         }
-        sum
     }
 }
 
@@ -213,6 +207,9 @@ impl<M: Memory> Bucket<'_, M> {
     /// Looks through the bucket: what is lost leaves it, and so does the older of two records of
     /// one key, which somebody leaves who fails while moving one.
     pub fn mend(&mut self) -> Result<()> {
+        if !self.head().initialized() {
+            return Ok(());
+        }
         let (mut at, mut before, mut dropped) = (At::Head, At::Head, 0);
         let mut newest: HashMap<(u8, Vec<u8>), (u64, At)> = HashMap::new();
         for round in 0.. {

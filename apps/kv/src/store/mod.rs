@@ -5,7 +5,8 @@
 //! with further pages in memory when that is full. Whoever is inside of the lock has the page:
 //! reading a key is entering the lock to read (`lookup.rs`), changing one is entering it to write
 //! (`edit.rs`, and `chain.rs` for what takes several pages), and what takes several keys is inside
-//! of several locks (`multi.rs`, `transaction.rs`). `lock.rs` tells how one enters.
+//! of several locks (`multi.rs`, `transaction.rs`). `lock.rs` tells how one enters. Buckets split
+//! and are merged (`grow.rs`), so it takes a look to find the one of a key (`locate.rs`).
 
 mod bucket;
 mod buckets;
@@ -17,8 +18,10 @@ mod core;
 mod db;
 mod edit;
 mod extent;
+mod grow;
 mod internal;
 mod keyspace;
+mod locate;
 mod lock;
 mod lookup;
 mod mend;
@@ -151,8 +154,14 @@ impl<M: Memory> Store<M> {
         self.core.geometry.key_max()
     }
 
-    /// Buckets.
+    /// Bytes of the rack's memory that the locks of buckets have, and the tables of where they are:
+    /// those of a bucket stay when it is merged, for it to be split again.
+    pub fn lock_bytes(&self) -> Result<usize> {
+        self.core.lock_bytes()
+    }
+
+    /// Buckets that there are locks for, as this node knows. It grows while a store does.
     pub fn buckets(&self) -> usize {
-        self.core.map.buckets
+        self.core.slab_buckets(|_| true)
     }
 }

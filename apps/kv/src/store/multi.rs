@@ -60,7 +60,7 @@ impl<'a, M: Memory> Db<'a, M> {
     fn mend_all(&self, keys: &[&[u8]], error: Error) -> Result<()> {
         let mut buckets: Vec<usize> = keys
             .iter()
-            .map(|key| Ok(self.core.bucket(&self.id(key)?)))
+            .map(|key| Ok(self.core.guess(&self.id(key)?)))
             .collect::<Result<_>>()?;
         buckets.sort_unstable();
         buckets.dedup();
@@ -82,11 +82,10 @@ impl<'a, M: Memory> Db<'a, M> {
         if !self.scope.is_alone() {
             return f(*self);
         }
-        let buckets = keys
-            .iter()
-            .map(|key| Ok(self.core.bucket(&self.id(key)?)))
-            .collect::<Result<_>>()?;
-        let held = self.core.hold(buckets, access)?;
+        let hashes = keys.iter().map(|key| Ok(self.id(key)?.hash));
+        let held = self
+            .core
+            .hold(&hashes.collect::<Result<Vec<_>>>()?, access)?;
         f(Db {
             core: self.core,
             scope: Scope(Some(&held)),
@@ -124,7 +123,7 @@ impl<'a, M: Memory> Db<'a, M> {
             // when they are let go.
             match (read, keys.get(values.spans.len())) {
                 (Err(error), Some(key)) if self.scope.is_alone() => {
-                    let bucket = self.core.bucket(&self.id(key)?);
+                    let bucket = self.core.guess(&self.id(key)?);
                     self.core.recover(bucket, error)?;
                 }
                 (read, _) => return read,
@@ -180,8 +179,8 @@ impl<'a, M: Memory> Db<'a, M> {
         done
     }
 
-    /// What each pair needs: its bucket, and bytes there.
-    fn sizes(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<(usize, usize)>> {
+    /// What each pair needs: its hash, and bytes in its bucket.
+    fn sizes(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<(u64, usize)>> {
         let inline_max = self.core.geometry.inline_max();
         let size = |(key, value): &(&[u8], &[u8])| {
             let stored = if value.len() > inline_max {
@@ -189,10 +188,7 @@ impl<'a, M: Memory> Db<'a, M> {
             } else {
                 value.len()
             };
-            Ok((
-                self.core.bucket(&self.id(key)?),
-                record_size(key.len(), stored),
-            ))
+            Ok((self.id(key)?.hash, record_size(key.len(), stored)))
         };
         pairs.iter().map(size).collect()
     }

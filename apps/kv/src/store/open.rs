@@ -7,16 +7,19 @@ use super::Store;
 use super::buckets::{Buckets, Slab, Slabs};
 use super::bus::Bus;
 use super::core::Core;
+use super::grow::Growth;
 use super::lock::{Patience, Right};
 use super::mend::insist;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::layout::page::Geometry;
-use crate::layout::superblock::{LAYOUT, Map, SETTINGS_BYTES, Settings, State};
+use crate::layout::superblock::{LAYOUT, MOST_DEPTH, Map, SETTINGS_BYTES, Settings, State};
 use crate::memory::{Memory, MemoryError};
 
-/// Fewest and most buckets.
-const BUCKETS: std::ops::RangeInclusive<usize> = 1..=1 << 20;
+/// Most buckets, a power of two: a node has room for so many locks, and for as many again.
+pub(crate) const MOST_BUCKETS: usize = 1 << MOST_DEPTH;
+/// Buckets in a slab at most, where each takes a block.
+const SLAB_OF_BLOCKS: usize = 64;
 /// How long one node waits for another to finish setting a store up.
 const SETUP_PATIENCE: Duration = Duration::from_secs(30);
 /// What the named region is.
@@ -27,10 +30,12 @@ const REGION_TYPE: u64 = 0x6b76_2d73_746f_7265;
 pub struct Options {
     /// Its name in the rack.
     pub name: String,
-    /// Buckets: a power of two, at most 2^20. The same at every node.
-    /// A node that has used a bucket keeps some 500 bytes and what is in use of its page, up to 4
-    /// KiB; good for up to some twenty small keys each.
+    /// Buckets to begin with: a power of two, at most 2^20. The same at every node.
+    /// A node that has used a bucket keeps some 500 bytes and what is in use of its page.
     pub buckets: usize,
+    /// Buckets at most: a power of two, from `buckets` to 2^20. A bucket with much in it is split
+    /// until there are so many; then its pages become more.
+    pub most_buckets: usize,
     /// How long an operation waits for the lock of a bucket.
     pub patience: Duration,
     /// Where the time of day comes from.
@@ -41,7 +46,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             name: "default".into(),
-            buckets: 1 << 16,
+            buckets: 1 << 10,
+            most_buckets: MOST_BUCKETS,
             patience: Duration::from_secs(5),
             clock: Clock::system(),
         }
@@ -53,15 +59,24 @@ impl<M: Memory> Store<M> {
     /// Members that come and go meanwhile are waited for, as long as an operation waits for a
     /// bucket: a store is set up with memory of every node.
     pub fn open(memory: M, options: Options) -> Result<Self> {
-        if !options.buckets.is_power_of_two() || !BUCKETS.contains(&options.buckets) {
+        let (first, most) = (options.buckets, options.most_buckets);
+        let powers = first.is_power_of_two() && most.is_power_of_two();
+        if !powers || first > MOST_BUCKETS || most > MOST_BUCKETS {
             return Err(Error::BadOption(
                 "buckets must be a power of two, at most 2^20",
             ));
         }
-        let map = Map::new(memory.block_size(), memory.nodes(), options.buckets);
+        let slab = match memory.pages_survive() {
+            true => SLAB_OF_BLOCKS,
+            false => MOST_BUCKETS,
+        };
+        let map = Map::new(memory.block_size(), memory.nodes(), first, slab);
         let found = waiting_for_members(options.patience, || Found::look(&memory, &options, &map))?;
+        let saves = !memory.pages_survive();
+        let growth = Growth::new(most.ilog2() as u8, found.geometry.page, saves);
         let core = Core {
             memory,
+            growth,
             clock: options.clock,
             patience: options.patience,
             geometry: found.geometry,
@@ -116,37 +131,38 @@ impl<M: Memory> Found<M> {
         let settings = agree(memory, map, base, &right)?;
         for (what, have, want) in [
             ("layout", settings.layout, LAYOUT),
-            ("bucket count", settings.buckets, options.buckets as u64),
+            ("bucket count", settings.roots, options.buckets as u64),
         ] {
             if have != want {
                 return Err(Error::Settings { what, have, want });
             }
         }
         let load = || load_slabs(memory, map, base);
-        let addrs = load().or_else(|error| insist(memory, error, &mut { load }))?;
+        let entries = load().or_else(|error| insist(memory, error, &mut { load }))?;
         let geometry = Geometry::new(map.block, settings.magic);
-        let slab = |addr: u64| Slab::new(memory, map, geometry.page, addr);
-        let slabs = addrs.into_iter().map(slab);
+        let slab = |at: (usize, u64)| Slab::new(memory, map, geometry.page, at).map(Some);
+        let slabs = entries.into_iter().enumerate().map(slab);
+        let slabs = slabs.collect::<std::result::Result<Vec<_>, _>>()?;
         Ok(Found {
             base,
             right,
             seed: settings.seed,
             geometry,
-            slabs: slabs.collect::<std::result::Result<_, _>>()?,
+            slabs: Slabs::new(slabs, map.root_depth()),
         })
     }
 
     /// The region's size tells the bucket count of the store that is there.
     fn explain(memory: &M, name: &str, map: &Map) -> Error {
         let mut buckets = 1;
-        while buckets <= *BUCKETS.end() {
-            let other = Map::new(map.block, map.nodes, buckets);
+        while buckets <= MOST_BUCKETS {
+            let other = map.with_roots(buckets);
             let same_size = other.region_len() != map.region_len();
             if same_size && memory.region(name, other.region_len(), REGION_TYPE).is_ok() {
                 return Error::Settings {
                     what: "bucket count",
                     have: buckets as u64,
-                    want: map.buckets as u64,
+                    want: map.roots as u64,
                 };
             }
             buckets *= 2;
@@ -181,29 +197,28 @@ fn agree<M: Memory>(memory: &M, map: &Map, base: u64, right: &M::Pages) -> Resul
 
 /// Allocates the addresses of the buckets' locks, spread over the nodes.
 fn set_up<M: Memory>(memory: &M, map: &Map, base: u64) -> Result<Settings> {
-    let len = map.slab_len();
-    let mut slabs = Vec::with_capacity(map.slabs());
-    for slab in 0..map.slabs() {
-        match memory.alloc_pages(map.home(slab), map.slab_buckets) {
+    let mut slabs = Vec::with_capacity(map.root_slabs());
+    for slab in 0..map.root_slabs() {
+        match memory.alloc_pages(map.home(slab), map.slab_buckets(slab)) {
             Ok(addr) => slabs.push(addr),
             Err(error) => {
                 for addr in slabs {
-                    memory.free(addr, len)?;
+                    memory.free(addr, map.slab_len(slab))?;
                 }
                 return Err(error.into());
             }
         }
     }
     let table: Vec<u8> = slabs.iter().flat_map(|addr| addr.to_le_bytes()).collect();
-    memory.write(map.slab_table(base), &table)?;
+    memory.write(map.root_table(base), &table)?;
     for at in (0..table.len()).step_by(map.block) {
-        memory.publish(map.slab_table(base) + at as u64)?;
+        memory.publish(map.root_table(base) + at as u64)?;
     }
     // Odd, so never 0, which is what untouched memory shows.
     let magic = fastrand::u64(..) | 1;
     Ok(Settings {
         layout: LAYOUT,
-        buckets: map.buckets as u64,
+        roots: map.roots as u64,
         seed: fastrand::u64(..),
         magic,
     })
@@ -214,8 +229,8 @@ fn load_slabs<M: Memory>(
     map: &Map,
     base: u64,
 ) -> std::result::Result<Vec<u64>, MemoryError> {
-    let mut table = vec![0; map.slabs() * 8];
-    memory.read(map.slab_table(base), &mut table)?;
+    let mut table = vec![0; map.root_slabs() * 8];
+    memory.read(map.root_table(base), &mut table)?;
     Ok(table
         .chunks_exact(8)
         .map(|c| u64::from_le_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]]))

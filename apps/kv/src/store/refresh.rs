@@ -93,9 +93,11 @@ impl<M: Memory> Bucket<'_, M> {
     fn give_page_back(&mut self, written: u64) -> Result<()> {
         let newest = self.flushes()?.epoch;
         let head = self.head();
-        let empty = head.count() == 0 && head.next() == 0 && head.watchers() == 0;
+        // A bucket that was split must go on saying so.
+        let whole = !head.is_doubtful() && self.is_unsplit_root();
+        let empty = whole && head.count() == 0 && head.next() == 0 && head.watchers() == 0;
         if empty && written < newest {
-            self.give_up_head();
+            return self.give_up_head();
         }
         Ok(())
     }

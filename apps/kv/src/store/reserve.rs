@@ -18,13 +18,19 @@ struct Room {
 }
 
 impl<M: Memory> Core<M> {
-    /// Makes sure that held buckets have room for records of these sizes, given as (bucket, bytes).
-    pub fn reserve(&self, held: Scope<'_, M>, sizes: &[(usize, usize)]) -> Result<()> {
-        let mut sizes = sizes.to_vec();
+    /// Makes sure that held buckets have room for records of these sizes, given as (hash, bytes).
+    pub fn reserve(&self, scope: Scope<'_, M>, sizes: &[(u64, usize)]) -> Result<()> {
+        let Some(held) = scope.0 else {
+            return Ok(());
+        };
+        let owned = sizes
+            .iter()
+            .map(|(hash, size)| Ok((held.owner(*hash)?, *size)));
+        let mut sizes = owned.collect::<Result<Vec<_>>>()?;
         sizes.sort_unstable();
         for group in sizes.chunk_by(|a, b| a.0 == b.0) {
             let total = group.iter().map(|(_, size)| size).sum();
-            self.writing(held, group[0].0, |bucket| bucket.reserve(total))?;
+            self.writing(scope, group[0].0, |bucket| bucket.reserve(total))?;
         }
         Ok(())
     }

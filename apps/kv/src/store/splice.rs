@@ -101,7 +101,7 @@ impl<M: Memory> Core<M> {
         if !self.edit(scope, id, &mut op)? {
             return op.result;
         }
-        self.writing(scope, self.bucket(id), |bucket| {
+        self.writing_key(scope, id.hash, |bucket| {
             match bucket.splice_far(id, patch) {
                 Err(error) if error.is_node_lost() => {
                     bucket.recover(error)?;

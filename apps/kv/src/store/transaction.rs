@@ -41,18 +41,17 @@ impl<M: Memory> Store<M> {
         plan: Plan,
     ) -> Result<Transaction<'_, M>> {
         let core = &*self.core;
-        let buckets = if plan.whole {
-            (0..core.map.buckets).collect()
-        } else {
-            keys.into_iter()
-                .map(|key| Ok(core.bucket(&core.id(0, key)?)))
-                .collect::<Result<Vec<_>>>()?
-        };
+        let keys = keys.into_iter();
+        let hashes = keys.map(|key| Ok(core.id(0, key)?.hash));
+        let hashes = hashes.collect::<Result<Vec<_>>>()?;
         let right = match plan.flush {
             true => Some(core.flush_right()?),
             false => None,
         };
-        let mut held = core.hold(buckets, Access::Write)?;
+        let mut held = match plan.whole {
+            true => core.hold_all(Access::Write)?,
+            false => core.hold(&hashes, Access::Write)?,
+        };
         held.may_flush = plan.flush;
         let began = held.pinned.get().epoch;
         Ok(Transaction {
@@ -77,13 +76,13 @@ impl<M: Memory> Transaction<'_, M> {
 
     /// Whether a key can be touched.
     pub(crate) fn holds(&self, key: &[u8]) -> Result<bool> {
-        let bucket = self.core.bucket(&self.core.id(0, key)?);
-        Ok(self.held.buckets().binary_search(&bucket).is_ok())
+        let hash = self.core.id(0, key)?.hash;
+        Ok(self.held.owner(hash).is_ok())
     }
 
     /// Whether all keys can be.
     pub(crate) fn holds_all(&self) -> bool {
-        self.held.buckets().len() == self.core.map.buckets
+        self.held.whole
     }
 
     /// Whether it may flush.
@@ -94,17 +93,36 @@ impl<M: Memory> Transaction<'_, M> {
     /// Takes a key besides those that were named, waiting for others no longer than `wait` where
     /// they could wait for this transaction meanwhile. `false`: it could not.
     pub(crate) fn hold_also(&mut self, key: &[u8], wait: Duration) -> Result<bool> {
-        let bucket = self.core.bucket(&self.core.id(0, key)?);
-        self.core.hold_also(&mut self.held, bucket, wait)
-    }
-
-    /// The same of all keys.
-    pub(crate) fn hold_all(&mut self, wait: Duration) -> Result<bool> {
-        for bucket in 0..self.core.map.buckets {
+        let hash = self.core.id(0, key)?.hash;
+        while self.held.owner(hash).is_err() {
+            let Some(bucket) = self.held.missing(hash)? else {
+                return Ok(false);
+            };
             if !self.core.hold_also(&mut self.held, bucket, wait)? {
                 return Ok(false);
             }
         }
+        Ok(true)
+    }
+
+    /// The same of all keys.
+    pub(crate) fn hold_all(&mut self, wait: Duration) -> Result<bool> {
+        let mut next: Vec<usize> = (0..self.core.map.roots).collect();
+        for depth in self.core.map.root_depth().. {
+            for bucket in next {
+                if !self.core.hold_also(&mut self.held, bucket, wait)? {
+                    return Ok(false);
+                }
+            }
+            next = match self.held.children(depth)? {
+                Ok(children) => children,
+                Err(_) => return Ok(false),
+            };
+            if next.is_empty() {
+                break;
+            }
+        }
+        self.held.whole = true;
         Ok(true)
     }
 

@@ -21,13 +21,14 @@ struct Run<M: Memory> {
 }
 
 impl<M: Memory> Run<M> {
-    fn new(seed: u64, memories: &[M], buckets: usize) -> Self {
+    fn new(seed: u64, memories: &[M], (buckets, most_buckets): (usize, usize)) -> Self {
         let time = Arc::new(AtomicU64::new(1_000_000));
         let clock = Clock::manual(time.clone());
         let name = format!("model{seed}");
         let options = Options {
             name,
             buckets,
+            most_buckets,
             clock,
             ..Options::default()
         };
@@ -243,7 +244,7 @@ impl<M: Memory> Run<M> {
     }
 
     /// Ends everything, and finds no key counted and no byte lost.
-    fn finish(mut self) {
+    fn finish(mut self) -> usize {
         for store in &self.stores {
             store.sweep(&mut Sweep::default(), usize::MAX).unwrap();
             let mut sweep = Sweep::default();
@@ -274,47 +275,61 @@ impl<M: Memory> Run<M> {
             store.sweep(&mut Sweep::default(), 1 << 20).unwrap();
         }
         assert_eq!(self.stores[0].first().len().unwrap(), 0);
+        self.stores[0].lock_bytes().unwrap()
     }
 }
 
-fn run<M: Memory>(seed: u64, memories: &[M], buckets: usize, steps: usize) {
+/// As many buckets as keys need.
+const GROWING: usize = 1 << 20;
+
+/// With so many buckets at first and at most. How many bytes their locks have at the end.
+fn run<M: Memory>(seed: u64, memories: &[M], buckets: (usize, usize), steps: usize) -> usize {
     let mut run = Run::new(seed, memories, buckets);
     for step in 0..steps {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.step()));
         assert!(
             result.is_ok(),
-            "seed {seed}, step {step}, {buckets} buckets"
+            "seed {seed}, step {step}, {buckets:?} buckets"
         );
     }
-    run.finish();
+    run.finish()
 }
 
 /// Over memory that keeps books, so that leaks show.
-fn run_on_heap(seeds: std::ops::Range<u64>, block: usize, buckets: usize, steps: usize) {
+fn run_on_heap(seeds: std::ops::Range<u64>, block: usize, buckets: (usize, usize), steps: usize) {
     for seed in seeds {
         let memory = HeapMemory::new(block, 256 << 20, 2);
-        run(seed, &[memory.node(0), memory.node(1)], buckets, steps);
-        assert_eq!(
-            memory.live_bytes(),
-            buckets * PAGE_STRIDE,
-            "memory leaked, seed {seed}"
-        );
+        let memories = [memory.node(0), memory.node(1)];
+        let locks = run(seed, &memories, buckets, steps);
+        assert_eq!(memory.live_bytes(), locks, "memory leaked, seed {seed}");
+        let (first, most) = buckets;
+        match first == most {
+            true => assert_eq!(locks, first * PAGE_STRIDE),
+            false => assert!(locks > 2 * first * PAGE_STRIDE, "no bucket was split"),
+        }
     }
 }
 
 #[test]
 fn smallest_pages_in_one_chain() {
-    run_on_heap(0..12, 256, 1, 4000);
+    run_on_heap(0..12, 256, (1, 1), 4000);
 }
 
 #[test]
 fn small_pages_in_chains() {
-    run_on_heap(100..115, 512, 4, 4000);
+    run_on_heap(100..115, 512, (4, 4), 4000);
 }
 
 #[test]
 fn pages_of_the_usual_size() {
-    run_on_heap(200..206, 4096, 16, 4000);
+    run_on_heap(200..206, 4096, (16, 16), 4000);
+}
+
+#[test]
+fn buckets_that_split_and_are_merged() {
+    run_on_heap(400..412, 256, (1, GROWING), 4000);
+    run_on_heap(500..510, 512, (4, GROWING), 4000);
+    run_on_heap(600..606, 4096, (1, GROWING), 4000);
 }
 
 /// Every operation from a random node, with a cache that holds only a part of the store.
@@ -327,6 +342,8 @@ fn a_rack_of_nodes() {
             .memory(1 << 30)
             .mode(mode);
         let rack = builder.build().unwrap();
-        run(seed, rack.nodes(), 8, 4000);
+        for most in [8, GROWING] {
+            run(seed + most as u64, rack.nodes(), (8, most), 4000);
+        }
     }
 }

@@ -78,12 +78,12 @@ impl<M: Memory> Db<'_, M> {
     /// as it attends.
     pub(crate) fn watch_changes(&self, key: &[u8]) -> Result<()> {
         let id = self.id(key)?;
-        let (bucket, bit) = (self.core.bucket(&id), self.core.my_bit());
+        let bit = self.core.my_bit();
         let watched = |bucket: &Bucket<'_, M>| Ok(bucket.head().watchers() & bit != 0);
-        if self.core.reading(self.scope, bucket, watched)? {
+        if self.core.reading_key(self.scope, id.hash, watched)? {
             return Ok(());
         }
-        self.core.writing(self.scope, bucket, |bucket| {
+        self.core.writing_key(self.scope, id.hash, |bucket| {
             bucket.change_head(|page| page.set_watchers(page.page().watchers() | bit))
         })
     }
@@ -93,17 +93,17 @@ impl<M: Memory> Db<'_, M> {
     pub(crate) fn unwatch_changes(&self, key: &[u8], still: impl FnOnce() -> bool) -> Result<()> {
         let id = self.id(key)?;
         let bit = self.core.my_bit();
-        self.core
-            .writing(self.scope, self.core.bucket(&id), |bucket| {
-                if bucket.head().watchers() & bit != 0 && still() {
-                    bucket.change_head(|page| page.set_watchers(page.page().watchers() & !bit))?;
-                }
-                Ok(())
-            })
+        self.core.writing_key(self.scope, id.hash, |bucket| {
+            if bucket.head().watchers() & bit != 0 && still() {
+                bucket.change_head(|page| page.set_watchers(page.page().watchers() & !bit))?;
+            }
+            Ok(())
+        })
     }
 
     /// Whether two keys are in one bucket at the moment.
     pub(crate) fn are_together(&self, one: &[u8], other: &[u8]) -> Result<bool> {
-        Ok(self.core.bucket(&self.id(one)?) == self.core.bucket(&self.id(other)?))
+        let bucket = |key| self.core.bucket_of(self.scope, &self.id(key)?);
+        Ok(bucket(one)? == bucket(other)?)
     }
 }

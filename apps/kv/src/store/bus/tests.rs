@@ -108,11 +108,11 @@ fn a_key_that_expires_is_told_of() {
         std::thread::yield_now();
     }
     // As a sweep does at the bucket's home.
-    let bucket = one.core.bucket(&one.first().id(b"key").unwrap());
+    let hash = one.first().id(b"key").unwrap().hash;
     let clean = |bucket: &mut crate::store::bucket::Bucket<'_, HeapMemory>| bucket.clean();
     other
         .core
-        .writing(crate::store::lock::Scope::ALONE, bucket, clean)
+        .writing_key(crate::store::lock::Scope::ALONE, hash, clean)
         .unwrap();
     diary.until_key(b"key");
 }

@@ -40,9 +40,9 @@ impl<M: Memory> Db<'_, M> {
     fn mend_both(&self, keys: [&[u8]; 2], error: Error) -> Result<()> {
         if self.core.lost_in_bucket(error)? {
             for key in keys {
-                let bucket = self.core.bucket(&self.id(key)?);
+                let hash = self.id(key)?.hash;
                 self.core
-                    .writing(self.scope, bucket, |bucket| bucket.mend())?;
+                    .writing_key(self.scope, hash, |bucket| bucket.mend())?;
             }
         }
         Ok(())
@@ -50,12 +50,11 @@ impl<M: Memory> Db<'_, M> {
 
     fn known(&self, key: &[u8], kind: Kind) -> Result<Collection<'_, M>> {
         let id = self.id(key)?;
-        let bucket = self.core.bucket(&id);
         let Known {
             existed,
             expiry,
             trees,
-        } = self.core.writing(self.scope, bucket, |bucket| {
+        } = self.core.writing_key(self.scope, id.hash, |bucket| {
             let found = bucket.collection(&id, kind)?;
             Ok(Known {
                 existed: found.existed,
@@ -93,8 +92,7 @@ impl<M: Memory> Db<'_, M> {
         // Nothing that follows needs memory.
         let mut sizes = Vec::new();
         for ((key, _), head) in changed.iter().zip(&heads) {
-            let bucket = core.bucket(&self.id(key)?);
-            sizes.push((bucket, record_size(key.len(), head.len())));
+            sizes.push((self.id(key)?.hash, record_size(key.len(), head.len())));
         }
         let mut stored = core.reserve(self.scope, &sizes);
         for ((key, found), head) in changed.iter().zip(&heads) {

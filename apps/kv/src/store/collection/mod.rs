@@ -256,8 +256,7 @@ impl<'a, M: Memory> Db<'a, M> {
         mut f: impl FnMut(&Collection<'_, M>) -> Result<R>,
     ) -> Result<Option<R>> {
         let id = self.id(key)?;
-        let bucket = self.core.bucket(&id);
-        self.core.reading(self.scope, bucket, |bucket| {
+        self.core.reading_key(self.scope, id.hash, |bucket| {
             let found = bucket.collection(&id, kind)?;
             found.existed.then(|| f(&found)).transpose()
         })
@@ -276,8 +275,7 @@ impl<'a, M: Memory> Db<'a, M> {
         mut f: impl FnMut(&mut Collection<'_, M>) -> Result<R>,
     ) -> Result<R> {
         let id = self.id(key)?;
-        let bucket = self.core.bucket(&id);
-        self.core.writing(self.scope, bucket, |bucket| {
+        self.core.writing_key(self.scope, id.hash, |bucket| {
             let mut patience = self.core.patience();
             loop {
                 match bucket.change_collection(&id, kind, &mut f) {

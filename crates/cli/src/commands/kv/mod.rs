@@ -84,9 +84,9 @@ struct ServeArgs {
     /// Serve clients of each node with W threads
     #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     workers: u16,
-    /// Create the store with B buckets (a lock and a page each): a power of two,
-    /// the same at every node
-    #[arg(long, value_name = "B", default_value_t = 1 << 16)]
+    /// Create the store with B buckets (a lock and a page each), which become more when they are
+    /// full: a power of two, the same at every node
+    #[arg(long, value_name = "B", default_value_t = 1 << 10)]
     buckets: usize,
     /// Keep N copies of the store, the same at every node; left out: what the rack's FILE says
     #[arg(long, value_name = "N", value_parser = copies)]

@@ -1,0 +1,242 @@
+//! Finding the bucket of a key when the guess was wrong.
+//!
+//! A bucket that a thread is inside of tells how many bits of hashes are its number, and so whether
+//! it was split; then the way goes on to the one that came of it. A page that was never written
+//! tells nothing. Then the way begins at the key's root, and whoever comes to a bucket by way of
+//! the one that it was split from knows that there must be one.
+//!
+//! A page that has died with a node is empty, and nobody knows any more how often its bucket was
+//! split. It is taken to have been split as often as any: then those that came of it are found, and
+//! those that did not begin empty when somebody comes to them.
+
+use std::sync::{Arc, PoisonError};
+
+use super::bucket::Standing;
+use super::buckets::Slab;
+use super::core::Core;
+use super::lock::{Scope, next_on_path};
+use crate::error::Result;
+use crate::layout::page::KeyId;
+use crate::layout::superblock::Entry;
+use crate::memory::{Access, Memory, MemoryError};
+
+impl<M: Memory> Core<M> {
+    /// The bucket that a key is in now.
+    pub fn bucket_of(&self, scope: Scope<'_, M>, id: &KeyId<'_>) -> Result<usize> {
+        self.reading_key(scope, id.hash, |bucket| Ok(bucket.number))
+    }
+
+    /// The bucket that a key is in, as this node knows.
+    pub fn guess(&self, id: &KeyId<'_>) -> usize {
+        self.buckets.with(|slabs| slabs.guess(id.hash))
+    }
+
+    /// A key was looked for in a bucket that does not have it.
+    pub fn learn(&self, bucket: usize, standing: Standing, hash: u64) -> Result<()> {
+        match standing {
+            Standing::Owner => Ok(()),
+            Standing::Split(depth) => {
+                self.buckets.learn_at_least(bucket as u64, depth);
+                let next = next_on_path(bucket, depth, hash);
+                let depth = self.map.birth_depth(next);
+                self.buckets.learn_at_least(hash, depth);
+                Ok(())
+            }
+            Standing::Unknown => self.locate(hash),
+        }
+    }
+
+    /// A key was looked for in a bucket of which this node does not know where it is.
+    pub fn look_up(&self, bucket: usize, hash: u64) -> Result<()> {
+        match self.known_slab(self.map.place(bucket).0)? {
+            Some(_) => Ok(()),
+            None => self.locate(hash),
+        }
+    }
+
+    /// Learns which bucket has the keys of a hash, by way of the root.
+    #[cold]
+    pub fn locate(&self, hash: u64) -> Result<()> {
+        let root = hash as usize & (self.map.roots - 1);
+        let (mut number, mut patience) = (root, self.patience());
+        loop {
+            let (standing, depth) = self.reading(Scope::ALONE, number, |bucket| {
+                Ok((bucket.standing(hash), bucket.depth()))
+            })?;
+            match standing {
+                Standing::Owner => {
+                    self.buckets.learn(hash, depth);
+                    return Ok(());
+                }
+                Standing::Split(depth) => {
+                    let next = next_on_path(number, depth, hash);
+                    if !self.is_certain(next)? {
+                        self.make_certain(next)?;
+                    }
+                    number = next;
+                }
+                Standing::Unknown if number == root => {
+                    self.writing(Scope::ALONE, root, |bucket| match bucket.is_certain() {
+                        true => Ok(()),
+                        false => bucket.begin(false),
+                    })?;
+                }
+                // It was merged since.
+                Standing::Unknown => number = root,
+            }
+            patience.follow()?;
+        }
+    }
+
+    fn is_certain(&self, bucket: usize) -> Result<bool> {
+        match self.known_slab(self.map.place(bucket).0)? {
+            Some(_) => self.reading(Scope::ALONE, bucket, |bucket| Ok(bucket.is_certain())),
+            None => Ok(false),
+        }
+    }
+
+    /// Makes certain that there is a bucket, if its parent was split so often.
+    fn make_certain(&self, bucket: usize) -> Result<()> {
+        let Some(parent) = self.map.parent(bucket) else {
+            return Ok(());
+        };
+        self.make_slab(self.map.place(bucket).0)?;
+        let held = self.hold_numbers(|_| vec![parent, bucket], Access::Write)?;
+        let scope = Scope(Some(&held));
+        let split = self.reading(scope, parent, |parent| {
+            Ok(parent.is_certain() && parent.depth() >= self.map.birth_depth(bucket))
+        })?;
+        if !split {
+            return Ok(());
+        }
+        self.writing(scope, bucket, |bucket| {
+            if bucket.is_certain() {
+                return Ok(());
+            }
+            if !bucket.head().initialized() {
+                return bucket.begin(false);
+            }
+            let depth = bucket.depth();
+            bucket.change_head(|page| page.set_depth(depth, false))
+        })
+    }
+
+    /// A slab, if there is one.
+    pub fn known_slab(&self, slab: usize) -> Result<Option<Arc<Slab<M>>>> {
+        if let Some(known) = self.buckets.get(slab) {
+            return Ok(Some(known));
+        }
+        let _alone = self.alone();
+        match self.entry_of(slab)? {
+            None | Some((_, 0)) => Ok(None),
+            Some((_, entry)) => self.attach(slab, entry).map(Some),
+        }
+    }
+
+    pub(super) fn alone(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.replacing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This node knows of a slab from now on.
+    pub(super) fn attach(&self, slab: usize, entry: u64) -> Result<Arc<Slab<M>>> {
+        let page = self.geometry.page;
+        let new = Slab::new(&self.memory, &self.map, page, (slab, entry))?;
+        self.buckets.put(slab, new.clone());
+        Ok(new)
+    }
+
+    /// Where a slab's entry is in the store's tables, and what it says.
+    pub(super) fn entry_of(&self, slab: usize) -> Result<Option<(u64, u64)>> {
+        let at = match self.map.entry(self.base, slab) {
+            Entry::At(at) => at,
+            Entry::In { table, at } => match self.load_word(table)? {
+                0 => return Ok(None),
+                table => table + at,
+            },
+        };
+        Ok(Some((at, self.load_word(at)?)))
+    }
+
+    pub(super) fn load_word(&self, at: u64) -> Result<u64> {
+        let look = || self.memory.snapshot(at, 8, |view| view.u64(0));
+        look().or_else(|error| self.insist(error, look))
+    }
+
+    /// A slab, made if there is none yet.
+    pub fn make_slab(&self, slab: usize) -> Result<()> {
+        if self.known_slab(slab)?.is_some() {
+            return Ok(());
+        }
+        let _alone = self.alone();
+        let at = match self.map.entry(self.base, slab) {
+            Entry::At(at) => at,
+            Entry::In { table, at } => self.make_table(slab, table)? + at,
+        };
+        if self.load_word(at)? == 0 {
+            let home = self.map.home(slab);
+            let fresh = self.memory.alloc_pages(home, self.map.slab_buckets(slab))?;
+            self.install(at, 0, fresh, self.map.slab_len(slab))?;
+        }
+        let entry = self.load_word(at)?;
+        self.attach(slab, entry).map(|_| ())
+    }
+
+    /// Bytes that all nodes have allocated for locks, and for the tables of later generations.
+    pub fn lock_bytes(&self) -> Result<usize> {
+        let deepest = self.deepest()?;
+        let slabs = self.map.place((1 << deepest) - 1).0 + 1;
+        let (mut sum, mut table) = (0, None);
+        for slab in 0..slabs {
+            let entry = self.map.entry(self.base, slab);
+            let Some((_, known)) = self.entry_of(slab)? else {
+                continue;
+            };
+            if let Entry::In { table: at, .. } = entry
+                && table.replace(at) != Some(at)
+            {
+                sum += self.map.table_len(slab);
+            }
+            sum += usize::from(known != 0) * self.map.slab_len(slab);
+        }
+        Ok(sum)
+    }
+
+    /// The table of a slab's generation, made if there is none yet.
+    fn make_table(&self, slab: usize, at: u64) -> Result<u64> {
+        let known = self.load_word(at)?;
+        if known != 0 {
+            return Ok(known);
+        }
+        let (len, block) = (self.map.table_len(slab), self.map.block);
+        // Beside the region, with which it is lost anyhow when its node dies.
+        let fresh = self.memory.alloc_on(0, len)?;
+        let made = self.memory.write(fresh, &vec![0; len]);
+        let blocks = (0..len).step_by(block);
+        let published = blocks.map(|at| self.memory.publish(fresh + at as u64));
+        made.and_then(|()| published.collect::<std::result::Result<(), MemoryError>>())?;
+        self.install(at, 0, fresh, len)?;
+        self.load_word(at)
+    }
+
+    /// Puts the entry of fresh memory where `known` stands; whether it did. If it does not stand
+    /// there any more, the memory is freed.
+    pub(super) fn install(&self, at: u64, known: u64, fresh: u64, len: usize) -> Result<bool> {
+        let swap = || {
+            self.memory.update(at, 8, |view| {
+                let now = view.u64(0);
+                if now == known {
+                    view.set_u64(0, fresh);
+                }
+                now
+            })
+        };
+        let found = swap().or_else(|error| self.insist(error, swap))?;
+        match found == known {
+            true => self.memory.publish(at)?,
+            false => self.memory.free(Slab::<M>::addr_of(fresh), len)?,
+        }
+        Ok(found == known)
+    }
+}
