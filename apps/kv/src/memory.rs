@@ -85,6 +85,11 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// touched. Pages begin as zeros.
     fn pages(&self, addr: u64, count: usize, len: usize) -> Result<Self::Pages, MemoryError>;
 
+    /// Bytes that this node keeps: what it has given out of its memory, and pages with their locks.
+    fn used_bytes(&self) -> usize {
+        0
+    }
+
     /// Whether pages are blocks of this memory, and stay as they were when who is inside dies.
     /// Otherwise they take as much memory as they need, and die with the last who has them.
     fn pages_survive(&self) -> bool {

@@ -110,3 +110,41 @@ fn a_key_that_came_and_went_with_its_page_has_changed() {
     assert!(db.mark(b"other").is_ok());
     assert_eq!(absent, db.mark(b"key").unwrap());
 }
+
+/// Bytes that a pair takes, at its home and at a node that reads everything: no more than twice
+/// what Redis takes (104 bytes for a key and a value of 7 bytes each, some 200 for 16 and 100).
+#[test]
+fn a_pair_takes_twice_what_redis_takes_at_most() {
+    const PAIRS: usize = 50_000;
+    for (key_len, value_len, most) in [(7, 7, 208), (16, 100, 400)] {
+        let builder = Rack::builder(2).fabric(Fabric::Inline).mode(Mode::HomeOnly);
+        let rack = builder.cache(256 << 20).memory(256 << 20).build().unwrap();
+        let open = |node: &Node| Store::open(node.clone(), Options::default()).unwrap();
+        let stores: Vec<_> = rack.nodes().iter().map(open).collect();
+        let mut sweeps = [(); 2].map(|()| Sweep::default());
+        let name = |n: usize| format!("{n:0key_len$}").into_bytes();
+        for n in 0..PAIRS {
+            stores[n % 2]
+                .set(&name(n), &vec![n as u8; value_len])
+                .unwrap();
+        }
+        let mut value = Vec::new();
+        for (n, store) in (0..PAIRS).flat_map(|n| stores.iter().map(move |store| (n, store))) {
+            assert!(store.get(&name(n), &mut value).unwrap());
+            assert_eq!(value, vec![n as u8; value_len]);
+        }
+        let sums = rack.nodes().iter().map(kept);
+        let [home, reader] = sums.fold([0, 0], |sum, kept| [sum[0] + kept[0], sum[1] + kept[1]]);
+        let [home, reader] = [home, reader].map(|bytes| bytes / PAIRS);
+        println!("{key_len} + {value_len}: {home} bytes at home, {reader} at a reader");
+        assert!(home <= most && reader <= most, "{home}, {reader} of {most}");
+        let used = stores[0].used_bytes();
+        stores[0].first().flush_all().unwrap();
+        (0..4).for_each(|_| sweep_all(&stores, &mut sweeps));
+        assert!(
+            stores[0].used_bytes() < used / 10,
+            "{}",
+            stores[0].used_bytes()
+        );
+    }
+}

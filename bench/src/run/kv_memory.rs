@@ -8,20 +8,41 @@ use crate::report::Report;
 use rackmem::{Node, Rack};
 use rackmem_kv::{Store, Sweep};
 
-/// Pairs: a key and a value of seven bytes each.
-const PAIRS: usize = 100_000;
+/// Pairs of one kind.
+struct Pairs {
+    /// In the names of rows.
+    name: &'static str,
+    count: usize,
+    key: usize,
+    value: usize,
+}
+
+/// Small ones, and more of a usual length.
+const KINDS: [Pairs; 2] = [
+    Pairs {
+        name: "pair",
+        count: 100_000,
+        key: 7,
+        value: 7,
+    },
+    Pairs {
+        name: "pair-116",
+        count: 1_000_000,
+        key: 16,
+        value: 100,
+    },
+];
 /// Commands under way at a time.
 const PIPELINE: usize = 256;
 /// Buckets that a step of a sweep looks at.
 const SWEEP: usize = 1024;
 const MIB: f64 = (1 << 20) as f64;
 
-fn pair(number: usize) -> ([u8; 7], [u8; 7]) {
-    let text = |first: char| {
-        let text = format!("{first}{number:06}");
-        std::array::from_fn(|at| text.as_bytes()[at])
-    };
-    (text('k'), text('v'))
+impl Pairs {
+    fn pair(&self, number: usize) -> (Vec<u8>, Vec<u8>) {
+        let text = |first: char, len: usize| format!("{first}{number:0len$}", len = len - 1);
+        (text('k', self.key).into(), text('v', self.value).into())
+    }
 }
 
 /// Bytes of a process that are in memory.
@@ -44,55 +65,88 @@ pub(super) fn run(
     redis: bool,
     progress: Progress<'_>,
 ) -> Result<()> {
-    let mut baseline = None;
-    if redis {
-        progress("memory of redis");
-        let redis = Redis::start()?;
-        let before = resident(&redis.pid().to_string())?;
-        let mut client = Client::connect(redis.addr())?;
-        for first in (0..PAIRS).step_by(PIPELINE) {
-            for number in first..PAIRS.min(first + PIPELINE) {
-                let (key, value) = pair(number);
-                client.command(&[b"SET", &key, &value]);
-            }
-            stopped()?;
-            client.flush(|_| ())?;
+    for pairs in &KINDS {
+        let baseline = format!("redis/memory/{}", pairs.name);
+        if redis {
+            progress("memory of redis");
+            let (pair, all) = of_redis(pairs)?;
+            report.add(&baseline, pair, "bytes")?;
+            report.add(
+                &format!("redis/memory/all/{}", pairs.name),
+                all / MIB,
+                "MiB",
+            )?;
         }
-        let full = resident(&redis.pid().to_string())?;
-        report.add("redis/memory/pair", (full - before) / PAIRS as f64, "bytes")?;
-        report.add("redis/memory/all", full / MIB, "MiB")?;
-        baseline = Some("redis/memory/pair");
+        progress("memory of rackmem");
+        let rack = Rack::local(nodes)?;
+        let open = |node: &Node| Store::open(node.clone(), Default::default()).map_err(kv);
+        let stores = rack.nodes().iter().map(open).collect::<Result<Vec<_>>>()?;
+        let mut add = |case: &str, bytes: f64| {
+            let case = format!("rackmem/memory/{}/{case}", pairs.name);
+            match redis {
+                true => report.add_against(&case, bytes, "bytes", &baseline),
+                false => report.add(&case, bytes, "bytes"),
+            }
+        };
+        let found = of_stores(pairs, &rack, &stores)?;
+        add("all-nodes", found.all)?;
+        add("home", found.home)?;
+        add("reader", found.reader)?;
+        for (case, bytes) in found.resident {
+            let name = format!("rackmem/memory/{case}/{}/nodes-{nodes}", pairs.name);
+            report.add(&name, bytes / MIB, "MiB")?;
+        }
     }
-    progress("memory of rackmem");
-    let add = |report: &mut Report, case: &str, bytes: f64| match baseline {
-        Some(baseline) => report.add_against(case, bytes, "bytes", baseline),
-        None => report.add(case, bytes, "bytes"),
-    };
-    let rack = Rack::local(nodes)?;
-    let open = |node: &Node| Store::open(node.clone(), Default::default()).map_err(kv);
-    let stores = rack.nodes().iter().map(open).collect::<Result<Vec<_>>>()?;
+    Ok(())
+}
+
+/// Bytes a pair, and in all.
+fn of_redis(pairs: &Pairs) -> Result<(f64, f64)> {
+    let redis = Redis::start()?;
+    let before = resident(&redis.pid().to_string())?;
+    let mut client = Client::connect(redis.addr())?;
+    for first in (0..pairs.count).step_by(PIPELINE) {
+        for number in first..pairs.count.min(first + PIPELINE) {
+            let (key, value) = pairs.pair(number);
+            client.command(&[b"SET", &key, &value]);
+        }
+        stopped()?;
+        client.flush(|_| ())?;
+    }
+    let full = resident(&redis.pid().to_string())?;
+    Ok(((full - before) / pairs.count as f64, full))
+}
+
+/// Bytes a pair.
+struct Found {
+    all: f64,
+    home: f64,
+    reader: f64,
+    /// Of the process, one moment after the other.
+    resident: [(&'static str, f64); 4],
+}
+
+fn of_stores(pairs: &Pairs, rack: &Rack, stores: &[Store<Node>]) -> Result<Found> {
     let mut sweeps: Vec<_> = stores.iter().map(|_| Sweep::default()).collect();
-    sweep(&stores, &mut sweeps)?;
+    sweep(stores, &mut sweeps)?;
     let idle = here()?;
     // Every node writes a share, and the last reads all: then homes have what is theirs.
-    for number in 0..PAIRS {
+    for number in 0..pairs.count {
         if number % PIPELINE == 0 {
             stopped()?;
         }
-        let (key, value) = pair(number);
-        stores[number % nodes]
-            .first()
-            .set(&key, &value)
-            .map_err(kv)?;
+        let (key, value) = pairs.pair(number);
+        let store = &stores[number % stores.len()];
+        store.first().set(&key, &value).map_err(kv)?;
     }
     let written = here()?;
     let mut value = Vec::new();
-    for store in &stores {
-        for number in 0..PAIRS {
+    for store in stores {
+        for number in 0..pairs.count {
             if number % PIPELINE == 0 {
                 stopped()?;
             }
-            let (key, expected) = pair(number);
+            let (key, expected) = pairs.pair(number);
             value.clear();
             let found = store.first().get(&key, &mut value).map_err(kv)?;
             if !found || value != expected {
@@ -101,42 +155,26 @@ pub(super) fn run(
         }
     }
     let read = here()?;
-    let kept: usize = rack
-        .nodes()
-        .iter()
-        .map(|node| node.lock_memory().kept)
-        .sum();
-    let home: usize = rack.nodes().iter().map(|n| n.lock_memory().kept_home).sum();
+    let locks = rack.nodes().iter().map(|node| node.lock_memory());
+    let (home, kept) = locks.fold((0, 0), |(home, kept), locks| {
+        (home + locks.kept_home, kept + locks.kept)
+    });
     stores[0].first().flush_all().map_err(kv)?;
     // What was at other nodes is dropped when the homes have told them.
-    (0..2).try_for_each(|_| sweep(&stores, &mut sweeps))?;
+    (0..2).try_for_each(|_| sweep(stores, &mut sweeps))?;
     let flushed = here()?;
-    let pairs = PAIRS as f64;
-    add(
-        report,
-        "rackmem/memory/pair/all-nodes",
-        (read - idle) / pairs,
-    )?;
-    add(report, "rackmem/memory/pair/home", home as f64 / pairs)?;
-    let readers = (nodes - 1).max(1) as f64;
-    add(
-        report,
-        "rackmem/memory/pair/reader",
-        kept as f64 / readers / pairs,
-    )?;
-    for (case, bytes) in [
-        ("idle", idle),
-        ("written", written),
-        ("read", read),
-        ("flushed", flushed),
-    ] {
-        report.add(
-            &format!("rackmem/memory/{case}/nodes-{nodes}"),
-            bytes / MIB,
-            "MiB",
-        )?;
-    }
-    Ok(())
+    let (count, readers) = (pairs.count as f64, (stores.len() - 1).max(1) as f64);
+    Ok(Found {
+        all: (read - idle) / count,
+        home: home as f64 / count,
+        reader: kept as f64 / readers / count,
+        resident: [
+            ("idle", idle),
+            ("written", written),
+            ("read", read),
+            ("flushed", flushed),
+        ],
+    })
 }
 
 fn sweep(stores: &[Store<Node>], sweeps: &mut [Sweep]) -> Result<()> {

@@ -131,12 +131,13 @@ fn clients<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     Ok(())
 }
 
-/// The process's memory; the rack's is told by its own section.
+/// What this node keeps of the store, and the process's memory; the rack's is told by its own
+/// section.
 fn memory<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     let process = Process::now();
     let store: &Store<M> = &call.shared.store;
     for (name, bytes) in [
-        ("used_memory", process.resident),
+        ("used_memory", store.used_bytes() as u64),
         ("used_memory_rss", process.resident),
         ("used_memory_peak", process.peak),
         ("total_system_memory", machine_memory()),

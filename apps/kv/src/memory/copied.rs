@@ -482,6 +482,10 @@ impl Memory for CopiedMemory {
         Memory::lives(&self.node)
     }
 
+    fn used_bytes(&self) -> usize {
+        Memory::used_bytes(&self.node)
+    }
+
     fn pages_survive(&self) -> bool {
         true
     }

@@ -308,6 +308,10 @@ impl Memory for HeapMemory {
             .0)
     }
 
+    fn used_bytes(&self) -> usize {
+        self.live_bytes()
+    }
+
     fn pages(&self, addr: u64, count: usize, len: usize) -> Result<Arc<HeapPages>, MemoryError> {
         let mut books = self.books();
         let pages = books.pages.entry(addr);

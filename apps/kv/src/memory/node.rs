@@ -190,6 +190,12 @@ impl Memory for Node {
         Ok(RwLockArray::attach(self, addr, count, len)?)
     }
 
+    fn used_bytes(&self) -> usize {
+        let locks = self.lock_memory();
+        let given = self.metrics().memory.given as usize;
+        given + locks.kept_home + locks.kept + locks.remembered
+    }
+
     fn idle_pages(&self) -> usize {
         self.idle_locks()
     }

@@ -59,8 +59,8 @@ impl Growth {
     /// Whether a bucket should split.
     #[inline]
     pub fn is_crowded(&self, head: &Page<'_>) -> bool {
-        let much = head.used() > self.crowded || head.next() != 0;
-        much && head.count() >= FEW && head.depth() < self.most
+        let much = head.used() > self.crowded && head.count() >= FEW;
+        (much || head.next() != 0) && head.depth() < self.most
     }
 
     /// Whether a bucket should join another one.

@@ -18,7 +18,7 @@ use super::lock::{Scope, next_on_path};
 use crate::error::Result;
 use crate::layout::page::KeyId;
 use crate::layout::superblock::Entry;
-use crate::memory::{Access, Memory, MemoryError};
+use crate::memory::{Access, Fate, Memory, MemoryError};
 
 impl<M: Memory> Core<M> {
     /// The bucket that a key is in now.
@@ -126,10 +126,18 @@ impl<M: Memory> Core<M> {
         if let Some(known) = self.buckets.get(slab) {
             return Ok(Some(known));
         }
+        let Some((_, entry)) = self.entry_of(slab)?.filter(|(_, entry)| *entry != 0) else {
+            return Ok(None);
+        };
+        let addr = Slab::<M>::addr_of(entry);
+        if self.memory.fate(addr) == Fate::Gone {
+            self.replace(slab, addr)?;
+            return Ok(self.buckets.get(slab));
+        }
         let _alone = self.alone();
-        match self.entry_of(slab)? {
-            None | Some((_, 0)) => Ok(None),
-            Some((_, entry)) => self.attach(slab, entry).map(Some),
+        match self.buckets.get(slab) {
+            None => self.attach(slab, entry).map(Some),
+            known => Ok(known),
         }
     }
 

@@ -145,6 +145,14 @@ impl<M: Memory> Core<M> {
         self.slab_buckets(|slab| self.memory.fate(slab.addr()) == Fate::Away)
     }
 
+    /// Bytes of this node's memory that are addresses of locks: nobody touches them.
+    pub fn own_addresses(&self) -> usize {
+        let slabs = self.buckets.now();
+        let mine = |slab: usize| self.map.home(slab) == self.memory.id();
+        let mine = slabs.iter().filter(|(number, _)| mine(*number));
+        mine.map(|(number, _)| self.map.slab_len(number)).sum()
+    }
+
     /// Buckets of these slabs.
     pub fn slab_buckets(&self, of: impl Fn(&Slab<M>) -> bool) -> usize {
         let slabs = self.buckets.now();

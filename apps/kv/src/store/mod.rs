@@ -154,6 +154,13 @@ impl<M: Memory> Store<M> {
         self.core.geometry.key_max()
     }
 
+    /// Bytes that this node keeps of the store: pages with their locks, and long values, trees and
+    /// further pages that it is the home of. Not those that are only addresses of locks.
+    pub fn used_bytes(&self) -> usize {
+        let addresses = self.core.own_addresses();
+        self.core.memory.used_bytes().saturating_sub(addresses)
+    }
+
     /// Bytes of the rack's memory that the locks of buckets have, and the tables of where they are:
     /// those of a bucket stay when it is merged, for it to be split again.
     pub fn lock_bytes(&self) -> Result<usize> {
