@@ -75,7 +75,10 @@ const OF_FLAGS: [(Flags, &[&str]); 3] = [
 
 /// Further categories of commands and subcommands.
 const ALSO: [(&[&str], &[&str]); 5] = [
-    (&["command", "wait"], &["connection"]),
+    (
+        &["command", "wait", "readonly", "readwrite", "asking"],
+        &["connection"],
+    ),
     (&["flushdb", "flushall", "swapdb", "dbsize"], &["keyspace"]),
     (
         &[
@@ -234,6 +237,9 @@ fn of_command<M: Memory>(command: &Command<M>) -> Unit {
             all |= bits(names);
         }
     }
+    if command.group == "scripting" {
+        all &= !bits(&["read", "write"]);
+    }
     if command.name == "sort" || command.name == "sort_ro" || command.name == "wait" {
         all &= !bits(&["keyspace"]);
     }
@@ -261,7 +267,7 @@ fn of_subcommand<M: Memory>(name: &str, command: &Command<M>, container: Categor
     if NOT_ADMIN.contains(&name) {
         all &= !admin;
     }
-    if name.ends_with("|help") {
+    if name.ends_with("|help") || name.starts_with("memory|") && name != "memory|usage" {
         all &= !bits(&["read", "write"]);
     }
     all

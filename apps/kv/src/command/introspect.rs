@@ -2,7 +2,7 @@
 
 use super::key_words::KeyWords;
 use super::{Call, Command, Flags, Outcome, Subcommand, help, subcommand};
-use crate::acl::{CATEGORIES, Catalog, Unit, category, uses};
+use crate::acl::{CATEGORIES, Catalog, KeyUse, Unit, category, uses};
 use crate::glob;
 use crate::memory::Memory;
 use crate::resp::args::Args;
@@ -152,15 +152,18 @@ fn key_specifications<M: Memory>(command: &Command<M>, reply: &mut Reply<'_>) {
         KeyWords::Fixed { first: 0, .. } => vec![],
         KeyWords::Fixed { first, last, step } => {
             // The last is counted from the first, or from the end.
-            let last = if last < 0 { last } else { last - first as i32 };
-            vec![(
-                By::Index(first),
-                Find::Range {
-                    last,
-                    step,
-                    limit: 0,
-                },
-            )]
+            let range = |first: usize| Find::Range {
+                last: if last < 0 { last } else { last - first as i32 },
+                step,
+                limit: 0,
+            };
+            let second = first + step;
+            let several = last < 0 || last as usize >= second;
+            // Two that are used differently have a specification each.
+            match several && use_flags(command, 0) != use_flags(command, 1) {
+                true => vec![one(first), (By::Index(second), range(second))],
+                false => vec![(By::Index(first), range(first))],
+            }
         }
         KeyWords::Counted { first: 0, count } => vec![counted(count)],
         KeyWords::Counted { first, count } => vec![one(first), counted(count)],
@@ -197,6 +200,12 @@ enum Find {
 
 fn use_flags<M: Memory>(command: &Command<M>, nth: usize) -> &'static [&'static str] {
     let used = uses(command, Args::new(&[], &[]), nth);
+    // It depends on the words.
+    let both = KeyUse {
+        read: true,
+        write: true,
+    };
+    let used = if command.name == "set" { both } else { used };
     match (used.read, used.write) {
         (_, false) => &["RO", "access"],
         (false, true) => &["OW", "update"],
