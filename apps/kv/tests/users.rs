@@ -286,3 +286,36 @@ fn users_come_from_a_file_and_go_to_it() {
     ));
     std::fs::remove_file(path).unwrap();
 }
+
+#[test]
+fn nobody_comes_in_from_outside_without_a_password() {
+    let memory = HeapMemory::new(4096, 64 << 20, 2);
+    let here = at(memory.clone(), None).unwrap();
+    let options = Options {
+        buckets: 16,
+        ..Options::default()
+    };
+    let config = ServerConfig {
+        addr: SocketAddr::from(([0, 0, 0, 0], 0)),
+        password: Some("secret".into()),
+        ..ServerConfig::default()
+    };
+    let store = Store::open(memory.node(1), options).unwrap();
+    let open = Server::bind(store, config).unwrap();
+    let port = open.local_addr().port();
+    let mut inside = Client::new(here.local_addr());
+    let mut outside = Client::new(SocketAddr::from(([127, 0, 0, 1], port)));
+    // The first user of the rack leaves the default user of each node as it is.
+    assert_eq!(inside.say("ACL SETUSER bob on nopass +@all"), "+OK");
+    assert_eq!(outside.say("PING"), "-NOAUTH Authentication required.");
+    let refused = "-WRONGPASS invalid username-password pair or user is disabled.";
+    assert_eq!(outside.say("AUTH bob x"), refused);
+    assert_eq!(outside.say("AUTH default secret"), "+OK");
+    assert_eq!(
+        inside.say("ACL SETUSER default on nopass ~* &* +@all"),
+        "+OK"
+    );
+    let mut outside = Client::new(SocketAddr::from(([127, 0, 0, 1], port)));
+    assert_eq!(outside.say("AUTH default x"), refused);
+    assert_eq!(outside.say("PING"), "-NOAUTH Authentication required.");
+}

@@ -52,11 +52,18 @@ pub(crate) struct Users {
     generation: AtomicU64,
     log: Mutex<Log>,
     file: Option<PathBuf>,
+    /// Others than this machine can connect: nobody comes in without a password.
+    exposed: bool,
 }
 
 impl Users {
     /// Nobody is known before [`Users::refresh`].
-    pub fn new(catalog: Catalog, password: Option<&str>, file: Option<PathBuf>) -> Self {
+    pub fn new(
+        catalog: Catalog,
+        password: Option<&str>,
+        file: Option<PathBuf>,
+        exposed: bool,
+    ) -> Self {
         let own = User::first(&catalog, password.filter(|word| !word.is_empty()));
         let closed = User {
             on: false,
@@ -73,6 +80,7 @@ impl Users {
             generation: AtomicU64::new(1),
             log: Mutex::default(),
             file,
+            exposed,
         }
     }
 
@@ -106,11 +114,21 @@ impl Users {
         known.users.get(name).cloned()
     }
 
+    /// Whether no password is asked of a user here.
+    pub fn is_free(&self, user: &User) -> bool {
+        user.on && user.nopass && !self.exposed
+    }
+
+    /// Whether somebody who says this is the user.
+    pub fn admit(&self, user: &User, password: &[u8]) -> bool {
+        user.admits(password) && !(user.nopass && self.exposed)
+    }
+
     /// Who a client is that has said nothing yet.
     pub fn newcomer(&self) -> Identity {
         let generation = self.generation();
         let user = self.get(DEFAULT).unwrap_or_else(|| self.own());
-        let trusted = user.on && user.nopass;
+        let trusted = self.is_free(&user);
         Identity {
             user,
             trusted,
@@ -122,7 +140,7 @@ impl Users {
     pub fn renew(&self, identity: &Identity) -> Option<Identity> {
         let generation = self.generation();
         let user = self.get(&identity.user.name)?;
-        let open = user.name == DEFAULT && user.on && user.nopass;
+        let open = user.name == DEFAULT && self.is_free(&user);
         Some(Identity {
             trusted: identity.trusted || open,
             user,

@@ -29,7 +29,7 @@ fn log_in<M: Memory>(call: &mut Call<'_, '_, M>, user: &[u8], password: &[u8]) -
     let users = &call.shared.control.users;
     users.refresh(&call.shared.store)?;
     let generation = users.generation();
-    match users.get(user).filter(|user| user.admits(password)) {
+    match users.get(user).filter(|user| users.admit(user, password)) {
         Some(user) => {
             call.session.act_as(Identity {
                 user,

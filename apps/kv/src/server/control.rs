@@ -26,9 +26,10 @@ pub(crate) struct Control {
 impl Control {
     /// As `config` says. The users are known after [`Users::refresh`].
     pub fn new<M: Memory>(config: &ServerConfig, commands: &Index<M>) -> Self {
+        let exposed = !config.addr.ip().is_loopback();
         let (password, file) = (config.password.as_deref(), config.acl_file.clone());
         Self {
-            users: Users::new(Catalog::new(commands), password, file),
+            users: Users::new(Catalog::new(commands), password, file, exposed),
             settings: Settings::new(config.max_clients),
             slowlog: Slowlog::default(),
             pause: Pause::default(),
