@@ -63,15 +63,15 @@ def alike(ours, theirs):
 
 
 def geo(rng):
-    key, member = pool(rng, "g", "g", "g", "h", "s"), pool(rng, *(f"p{i}" for i in range(30)))
-    lon, lat = lambda: rng.choice([rng.uniform(-180, 180), 13.4, 179.99, "x", 181]), lambda: rng.uniform(-85.05, 85.05)
+    key, member = pool(rng, *"ggggggggghs"), pool(rng, *(f"p{i}" for i in range(30)))
+    lon, lat = lambda: rng.choice([*(rng.uniform(-180, 180) for _ in range(20)), 179.99, "x", 181]), lambda: rng.uniform(-85.05, 85.05)
     near, low = lambda: rng.uniform(12, 15), lambda: rng.uniform(36, 39)
-    size, unit = pool(rng, 0, 1, 100, 250.5, 3000, 9000, "x", -1), pool(rng, "km", "km", "mi", "M", "ft", "parsec")
-    order, told = pool(rng, "ASC", "DESC"), pool(rng, "WITHDIST", "WITHHASH", "WITHCOORD", "ASC", "x")
+    size, unit = pool(rng, 0, 1, 100, 100, 250.5, 250.5, 3000, 9000, 20000, "x", -1), pool(rng, *["km", "mi", "KM"] * 4, "M", "ft", "parsec")
+    order, told = pool(rng, "ASC", "DESC"), pool(rng, *["WITHDIST", "WITHHASH", "WITHCOORD", "ASC"] * 4, "x")
     centre, box = ["FROMLONLAT", near, low], ["BYBOX", size, size, unit]
     table = {
-        "COPY": [key, key], "DEL": [key], "SET": [pool(rng, "s"), "x"], "ZRANGE": [key, 0, -1, "WITHSCORES"],
-        "GEOADD": [key, near, low, member], "GEOADD ": [key, lon, lat, member, near, low, member],
+        "COPY": [key, "h"], "DEL": ["h"], "SET": [pool(rng, "s"), "x"], "ZRANGE": [key, 0, -1, "WITHSCORES"],
+        "GEOADD": [key, near, low, member], "GEOADD   ": ["g", near, low, member, near, low, member, lon, lat, member], "GEOADD ": [key, lon, lat, member, near, low, member],
         "GEOADD  ": [key, pool(rng, "NX", "XX", "CH"), near, low, member, lon, lat, member],
         "GEOPOS": [key, member, member], "GEOHASH": [key, member, member], "GEODIST": [key, member, member],
         "GEODIST ": [key, member, member, unit], "ZREM": [key, member],
@@ -81,12 +81,12 @@ def geo(rng):
         "GEOSEARCH   ": [key, *centre, *box, order, "COUNT", pool(rng, 1, 3, 0, "x")],
         "GEOSEARCH    ": [key, "FROMLONLAT", lon, lat, *box, told],
         "GEOSEARCH     ": [key, *centre, "ASC", pool(rng, "ANY", "DESC"), "WITHDIST", "WITHCOORD"],
-        "GEOSEARCHSTORE": [key, key, *centre, "BYRADIUS", size, unit],
-        "GEOSEARCHSTORE ": [key, key, "FROMMEMBER", member, *box, pool(rng, "STOREDIST", "WITHDIST")],
+        "GEOSEARCHSTORE": ["h", key, *centre, "BYRADIUS", size, unit],
+        "GEOSEARCHSTORE ": ["h", key, "FROMMEMBER", member, *box, pool(rng, "STOREDIST", "WITHDIST")],
         "GEORADIUS": [key, near, low, size, unit, told, told], "GEORADIUS_RO": [key, lon, lat, size, unit, order],
-        "GEORADIUS ": [key, near, low, size, unit, pool(rng, "STORE", "STOREDIST"), key],
-        "GEORADIUSBYMEMBER": [pool(rng, "g"), member, 500, unit, order],
-        "GEORADIUSBYMEMBER_RO": [pool(rng, "g"), member, 500, "km", told, pool(rng, "COUNT", "STORE"), 2],
+        "GEORADIUS ": [key, near, low, size, unit, pool(rng, "STORE", "STOREDIST"), "h"],
+        "GEORADIUSBYMEMBER": ["g", member, 500, "km", order],
+        "GEORADIUSBYMEMBER_RO": ["g", member, 500, "km", told, pool(rng, "COUNT", "STORE"), 2],
     }
     return table, alike
 

@@ -5,7 +5,7 @@ import random
 import pytest
 from test_same_as_redis import Connection, redis_port  # noqa: F401
 
-SESSIONS = 30
+SESSIONS = 12
 COMMANDS = 80
 KEYS = ["a", "b", "c", "d"]
 SCORES = [
