@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{Call, Failure, Outcome, SYNTAX, Subcommand, help, standalone};
+use super::{Call, Failure, Outcome, SYNTAX, Subcommand, help, standalone, tracking};
 use crate::memory::Memory;
 use crate::number::parse_i64;
 use crate::server::registry::Client;
@@ -24,9 +24,13 @@ pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
             ("reply", 3..=3, speech),
             ("no-evict", 3..=3, switch),
             ("no-touch", 3..=3, switch),
-            ("getredir", 2..=2, getredir),
             ("pause", 3..=4, standalone::pause),
             ("unpause", 2..=2, standalone::unpause),
+            ("getredir", 2..=2, tracking::getredir),
+            ("tracking", 3..=usize::MAX, tracking::tracking),
+            ("trackinginfo", 2..=2, tracking::trackinginfo),
+            ("caching", 3..=3, tracking::caching),
+            ("unblock", 3..=4, tracking::unblock),
             ("help", 2..=2, help),
         ]
     }
@@ -231,10 +235,5 @@ fn switch<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         return Err(SYNTAX.into());
     }
     call.reply.ok();
-    Ok(())
-}
-
-fn getredir<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    call.reply.int(-1);
     Ok(())
 }

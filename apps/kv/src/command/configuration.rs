@@ -7,8 +7,11 @@ use super::{Call, Failure, Outcome, Subcommand, help};
 use crate::glob;
 use crate::memory::Memory;
 use crate::resp::parse::Limits;
-use crate::server::settings::Setting;
+use crate::server::settings::{Setting, event_text};
 use crate::server::shared::Stats;
+
+/// The setting that is the rack's.
+const EVENTS: &str = "notify-keyspace-events";
 
 /// Settings that are what they are.
 const FIXED: [(&str, &str); 10] = [
@@ -49,6 +52,10 @@ fn settings<M: Memory>(call: &Call<'_, '_, M>) -> Vec<(&'static str, String)> {
         .collect();
     let changing = shared.control.settings.all().iter();
     all.extend(changing.map(|setting| (setting.name, setting.text())));
+    let classes = shared.store.events().unwrap_or(0);
+    if let Some((_, value)) = all.iter_mut().find(|(name, _)| *name == EVENTS) {
+        *value = event_text(classes as u32);
+    }
     let file = users.file().map(|path| path.display().to_string());
     all.push(("aclfile", file.unwrap_or_default()));
     all.push(("bind", shared.addr.ip().to_string()));
@@ -134,6 +141,9 @@ fn set<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     }
     for change in changes {
         match change {
+            Change::Number(setting, value) if setting.name == EVENTS => {
+                call.shared.store.set_events(value as u64)?;
+            }
             Change::Number(setting, value) => setting.set(value),
             Change::Password(word) => control.users.set_password(&call.shared.store, word)?,
             Change::Nothing => {}
@@ -148,7 +158,7 @@ fn refused(name: &str, why: &str) -> Failure {
 }
 
 fn resetstat<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    for desk in &call.shared.desks {
+    for desk in call.shared.desks.iter() {
         let stats: &Stats = &desk.stats;
         stats
             .all()

@@ -11,6 +11,15 @@ use crate::server::session::Identity;
 pub(crate) const REDIS_VERSION: &str = "7.0.0";
 
 pub(super) fn ping<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    if call.session.subscribed.count() != 0
+        && call.session.protocol == Protocol::Resp2
+        && call.args.len() <= 2
+    {
+        call.reply.array(2);
+        call.reply.bulk(b"pong");
+        call.reply.bulk(call.args.at(1));
+        return Ok(());
+    }
     match call.args.len() {
         1 => call.reply.simple("PONG"),
         2 => call.reply.bulk(call.args.at(1)),

@@ -9,9 +9,11 @@ use crate::acl::{Context, permitted};
 use crate::error::Error;
 use crate::memory::Memory;
 use crate::resp::args::Args;
-use crate::resp::reply::Reply;
+use crate::resp::reply::{Protocol, Reply};
 use crate::server::session::{MAX_QUEUED, MAX_QUEUED_BYTES, Queued, Session, Speech};
 use crate::server::shared::{Shared, Stats};
+use crate::server::standing::stand;
+use crate::server::tracking::act_for;
 use crate::store::Db;
 
 /// Runs a command and appends its reply.
@@ -30,9 +32,60 @@ pub(crate) fn dispatch<M: Memory>(
     if session.speech == Speech::SkipNext {
         session.speech = Speech::Skip;
     }
-    if let Err(failure) = consider(shared, stats, session, args, out) {
-        out.truncate(start);
-        write_failure(&failure, session, stats, out);
+    act_for(session.client.id);
+    let ran = consider(shared, stats, session, args, out);
+    act_for(0);
+    match ran {
+        Ok(()) => {}
+        Err(Failure::Block(wait)) => {
+            out.truncate(start);
+            match stand(shared, session, args, wait) {
+                Ok(()) => return,
+                Err(failure) => write_failure(&failure, session, stats, out),
+            }
+        }
+        Err(failure) => {
+            out.truncate(start);
+            write_failure(&failure, session, stats, out);
+        }
+    }
+    hush(session, out, start);
+}
+
+/// Runs a command that stood aside; `false`: it goes on to.
+pub(crate) fn again<M: Memory>(
+    shared: &Shared<M>,
+    stats: &Stats,
+    session: &mut Session,
+    args: Args<'_>,
+    out: &mut Vec<u8>,
+) -> bool {
+    let start = out.len();
+    act_for(session.client.id);
+    let ran = consider(shared, stats, session, args, out);
+    act_for(0);
+    match ran {
+        Ok(()) => {}
+        // A key of another type is not what it waits for.
+        Err(Failure::Block(_) | Failure::Store(Error::WrongType)) => {
+            out.truncate(start);
+            return false;
+        }
+        Err(failure) => {
+            out.truncate(start);
+            write_failure(&failure, session, stats, out);
+        }
+    }
+    hush(session, out, start);
+    true
+}
+
+/// Takes a reply back that the client does not want.
+fn hush(session: &mut Session, out: &mut Vec<u8>, start: usize) {
+    if let Some(tracked) = session.tracked.as_mut()
+        && session.queue.is_none()
+    {
+        tracked.end_command();
     }
     let queued = session
         .queue
@@ -94,6 +147,7 @@ fn consider<M: Memory>(
         }
     };
     let command = shared.commands.at(position);
+    listens_only(session, command)?;
     if session.queue.is_some() && !command.flags.has(Flags::CONTROL) {
         return enqueue(session, command, position, args, out);
     }
@@ -161,13 +215,43 @@ pub(crate) fn timed<M: Memory>(
     session.since = Some(ended);
     let took = ended.saturating_duration_since(began);
     let units = catalog.units.len();
-    stats.counts.ran(unit, units, took, outcome.is_err());
+    let failed = matches!(&outcome, Err(failure) if !matches!(failure, Failure::Block(_)));
+    stats.counts.ran(unit, units, took, failed);
     let limit = control.settings.slower_than();
     if limit >= 0 && took.as_micros() >= limit.unsigned_abs().into() && command.name != "exec" {
         let kept = control.settings.slowlog_len();
         control.slowlog.add(args, took, &session.client, kept);
     }
     outcome
+}
+
+/// What a client of version 2 may send that has subscribed to something.
+const LISTENER: [&str; 9] = [
+    "subscribe",
+    "unsubscribe",
+    "psubscribe",
+    "punsubscribe",
+    "ssubscribe",
+    "sunsubscribe",
+    "ping",
+    "quit",
+    "reset",
+];
+
+/// Such a client could not tell other replies from messages.
+fn listens_only<M: Memory>(session: &Session, command: &Command<M>) -> Outcome {
+    if session.subscribed.count() == 0
+        || session.protocol == Protocol::Resp3
+        || LISTENER.contains(&command.name)
+    {
+        return Ok(());
+    }
+    Err(format!(
+        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
+         allowed in this context",
+        command.name
+    )
+    .into())
 }
 
 /// A command that is refused spoils the transaction it was meant for; EXEC itself ends it.
@@ -238,8 +322,14 @@ pub(crate) fn run<M: Memory>(
 ) -> Outcome {
     let start = out.len();
     let protocol = session.protocol;
+    if let Some(tracked) = session.tracked.as_ref()
+        && command.flags.has(Flags::READ)
+    {
+        let keys = command.keys.positions(args).map(|i| args.at(i));
+        tracked.note(db, keys)?;
+    }
     let reply = Reply { out, protocol };
-    (command.run)(&mut Call {
+    let mut call = Call {
         shared,
         stats,
         session,
@@ -247,11 +337,24 @@ pub(crate) fn run<M: Memory>(
         args,
         reply,
         command,
-    })?;
+    };
+    match events_of(shared, command) {
+        0 => (command.run)(&mut call)?,
+        wanted => super::events::run(&mut call, wanted)?,
+    }
     if out.len() - start > MAX_REPLY {
         return Err(Error::ReplyTooLong.into());
     }
     Ok(())
+}
+
+/// The classes of events that are to be told of what this command changes.
+fn events_of<M: Memory>(shared: &Shared<M>, command: &Command<M>) -> u64 {
+    match command.flags.has(Flags::WRITE) {
+        // A store that cannot be read says so in the command.
+        true => shared.store.events().unwrap_or(0),
+        false => 0,
+    }
 }
 
 /// Replies with an error.
@@ -261,7 +364,9 @@ pub(crate) fn write_failure(
     stats: &Stats,
     out: &mut Vec<u8>,
 ) {
-    Stats::add(&stats.errors, 1);
+    if !matches!(failure, Failure::Block(_)) {
+        Stats::add(&stats.errors, 1);
+    }
     let mut reply = Reply {
         out,
         protocol: session.protocol,
@@ -276,6 +381,7 @@ pub(crate) fn write_failure(
             stats.counts.error(code);
             reply.error(code, text);
         }
+        Failure::Block(wait) => wait.otherwise.say(&mut reply),
     }
 }
 

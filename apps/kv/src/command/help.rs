@@ -16,8 +16,33 @@ const TEXTS: &[(&str, &[Entry])] = &[
     ("latency", LATENCY),
     ("memory", MEMORY),
     ("object", OBJECT),
+    ("pubsub", PUBSUB),
     ("script", SCRIPT),
     ("slowlog", SLOWLOG),
+];
+
+const PUBSUB: &[Entry] = &[
+    (
+        "channels",
+        "[<pattern>]",
+        &["Return the channels to which clients of the rack have subscribed."],
+    ),
+    ("numpat", "", &["Return the number of patterns."]),
+    (
+        "numsub",
+        "[<channel> ...]",
+        &["Return how many clients of the rack have subscribed to each channel."],
+    ),
+    (
+        "shardchannels",
+        "[<pattern>]",
+        &["Return the shard channels to which clients of the rack have subscribed."],
+    ),
+    (
+        "shardnumsub",
+        "[<channel> ...]",
+        &["Return how many clients of the rack have subscribed to each shard channel."],
+    ),
 ];
 
 const ACL: &[Entry] = &[

@@ -49,7 +49,7 @@ pub(super) fn commands<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> 
 
 pub(super) fn errors<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     let mut codes = BTreeMap::new();
-    for desk in &call.shared.desks {
+    for desk in call.shared.desks.iter() {
         desk.stats.counts.add_codes(&mut codes);
     }
     for (code, count) in codes {

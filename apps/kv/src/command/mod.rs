@@ -7,6 +7,7 @@ mod configuration;
 mod connection;
 pub(crate) mod dispatch;
 mod dumping;
+pub(crate) mod events;
 mod eviction;
 mod expiry;
 mod functions;
@@ -27,6 +28,7 @@ mod lists;
 mod numbers;
 mod persistence;
 mod process;
+mod pubsub;
 mod random;
 mod scanning;
 mod scripting;
@@ -40,10 +42,12 @@ mod standalone;
 mod stream;
 mod strings;
 mod table;
+mod tracking;
 mod transactions;
 mod waiting;
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use self::help::help;
 use crate::error::Error;
@@ -198,6 +202,44 @@ pub(crate) enum Failure {
     Store(Error),
     /// With its code. What it repeats of a command may be any bytes.
     Text(Cow<'static, [u8]>),
+    /// Not yet: see [`Wait`].
+    Block(Wait),
+}
+
+/// That a command finds nothing to do, and is to be run again when one of `keys` has changed.
+///
+/// A handler that answers `Err(Failure::Block(wait))` has changed nothing. Its connection stands
+/// aside, the handler runs again whenever one of the keys of the session's database may have
+/// changed, at any node, and gets the words it had the first time, but for those in `words`; what
+/// counts is what it answers then. `timeout` counts from the first run; then, and at once within
+/// MULTI or a script, the reply is `otherwise`.
+#[derive(Clone, Debug)]
+pub(crate) struct Wait {
+    pub keys: Vec<Vec<u8>>,
+    /// `None`: for ever.
+    pub timeout: Option<Duration>,
+    pub otherwise: Otherwise,
+    /// It takes away what it finds: if there is nothing for it, there is nothing for another client
+    /// that waits with the same command either.
+    pub takes: bool,
+    /// Words that the command has from then on, and their places.
+    pub words: Vec<(usize, Vec<u8>)>,
+}
+
+/// The reply of a command whose time is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Otherwise {
+    Nil,
+    NilArray,
+}
+
+impl Otherwise {
+    fn say(self, reply: &mut Reply<'_>) {
+        match self {
+            Self::Nil => reply.nil(),
+            Self::NilArray => reply.nil_array(),
+        }
+    }
 }
 
 /// What came of a command. A failure replaces whatever it had replied.

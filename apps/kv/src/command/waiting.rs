@@ -1,8 +1,9 @@
 //! Commands that wait until a key has something for them.
 
 use std::ops::Range;
+use std::time::Duration;
 
-use super::{Call, Failure, Outcome};
+use super::{Call, Failure, Otherwise, Outcome, Wait};
 use crate::memory::Memory;
 use crate::number::Number;
 
@@ -23,8 +24,19 @@ pub(super) fn seconds<M: Memory>(call: &Call<'_, '_, M>, i: usize) -> Result<Ask
 
 impl Asked {
     /// Nothing was there: the client waits for one of the keys that are these words.
-    pub fn wait<M: Memory>(self, call: &mut Call<'_, '_, M>, _: Range<usize>) -> Outcome {
-        call.reply.nil_array();
-        Ok(())
+    pub fn wait<M: Memory>(self, call: &mut Call<'_, '_, M>, keys: Range<usize>) -> Outcome {
+        // Where nobody waits these two answer as their relatives that never do.
+        let moves = ["blmove", "brpoplpush"].contains(&call.command.name);
+        let otherwise = match moves && !call.db.scope.is_alone() {
+            true => Otherwise::Nil,
+            false => Otherwise::NilArray,
+        };
+        Err(Failure::Block(Wait {
+            keys: keys.map(|i| call.word(i).to_vec()).collect(),
+            timeout: (self.0 != 0).then(|| Duration::from_millis(self.0)),
+            otherwise,
+            takes: true,
+            words: Vec::new(),
+        }))
     }
 }

@@ -4,6 +4,7 @@
 //! block 0   0 epoch: u64                 flushes so far
 //!           8 flushed: [u64; 18]         per database: the epoch of its last flush
 //!         152 depth: u64                 no bucket is deeper; 0: none is deeper than the roots
+//!         160 watchers: u64              nodes that hear of every change
 //! block 1   0 state: u64                 0 new, 1 ready
 //!           8 layout: u64                version of all these layouts
 //!          16 roots: u64                the buckets that it began with
@@ -46,8 +47,10 @@ pub(crate) const SCRIPTS: u8 = INTERNAL + 1;
 pub(crate) const ALL_DATABASES: usize = SCRIPTS as usize + 1;
 const FLUSHED: usize = 8;
 /// Bytes of block 0 in use.
-pub(crate) const FLUSH_BYTES: usize = DEPTH + 8;
+pub(crate) const FLUSH_BYTES: usize = WATCHERS + 8;
 const DEPTH: usize = FLUSHED + 8 * ALL_DATABASES;
+/// Where block 0 tells which nodes want to hear of every change, as bits.
+pub(crate) const WATCHERS: usize = DEPTH + 8;
 /// Bytes of block 1 in use.
 pub(crate) const SETTINGS_BYTES: usize = 72;
 /// Words of block 1 that change: see above.
@@ -308,6 +311,8 @@ pub(crate) struct Era {
     pub epoch: u64,
     /// Of the operation's database.
     pub flushed: u64,
+    /// The nodes that want to hear of every change, as bits.
+    pub watchers: u64,
 }
 
 /// All of block 0.
@@ -317,6 +322,8 @@ pub(crate) struct Flushes {
     pub flushed: [u64; ALL_DATABASES],
     /// Bits of the deepest bucket's number; 0 as long as there are only roots.
     pub depth: u8,
+    /// The nodes that want to hear of every change, as bits.
+    pub watchers: u64,
 }
 
 impl Flushes {
@@ -325,6 +332,7 @@ impl Flushes {
             epoch: view.u64(0),
             depth: view.u64(DEPTH).min(u64::from(MOST_DEPTH)) as u8,
             flushed: std::array::from_fn(|db| view.u64(FLUSHED + 8 * db)),
+            watchers: view.u64(WATCHERS),
         }
     }
 
@@ -332,6 +340,7 @@ impl Flushes {
         Era {
             epoch: self.epoch,
             flushed: self.flushed[usize::from(db) % ALL_DATABASES],
+            watchers: self.watchers,
         }
     }
 }
@@ -342,6 +351,7 @@ pub(crate) fn load_era(view: &Window<'_>, db: u8) -> Era {
     Era {
         epoch: view.u64(0),
         flushed: view.u64(FLUSHED + 8 * usize::from(db)),
+        watchers: view.u64(WATCHERS),
     }
 }
 

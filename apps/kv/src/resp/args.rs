@@ -74,20 +74,30 @@ pub(crate) struct OwnedArgs {
 
 impl From<Args<'_>> for OwnedArgs {
     fn from(args: Args<'_>) -> Self {
-        let mut owned = Self {
-            bytes: Vec::with_capacity(args.size()),
-            spans: Vec::with_capacity(args.len()),
-        };
-        for word in args.from(0) {
-            let start = owned.bytes.len() as u32;
-            owned.bytes.extend_from_slice(word);
-            owned.spans.push((start, owned.bytes.len() as u32));
-        }
-        owned
+        Self::with(args, &[])
     }
 }
 
 impl OwnedArgs {
+    /// Words of which some are others.
+    pub fn with(args: Args<'_>, others: &[(usize, Vec<u8>)]) -> Self {
+        let mut owned = Self {
+            bytes: Vec::with_capacity(args.size()),
+            spans: Vec::with_capacity(args.len()),
+        };
+        for (i, word) in args.from(0).enumerate() {
+            let other = others.iter().find(|(at, _)| *at == i);
+            owned.push(other.map_or(word, |(_, other)| other));
+        }
+        owned
+    }
+
+    fn push(&mut self, word: &[u8]) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(word);
+        self.spans.push((start, self.bytes.len() as u32));
+    }
+
     pub fn args(&self) -> Args<'_> {
         Args::new(&self.bytes, &self.spans)
     }

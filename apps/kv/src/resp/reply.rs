@@ -129,6 +129,14 @@ impl Reply<'_> {
         self.head(b'*', len as i64);
     }
 
+    /// `len` elements follow that the client has not asked for.
+    pub fn push(&mut self, len: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.head(b'*', len as i64),
+            Protocol::Resp3 => self.head(b'>', len as i64),
+        }
+    }
+
     /// `len` pairs follow.
     pub fn map(&mut self, len: usize) {
         match self.protocol {

@@ -4,12 +4,14 @@
 //! and its own sending stops once the system's buffers are full.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::Ordering::{self, Relaxed};
+use std::time::Instant;
 
 use super::buffer::{Flow, Input, Output, Spare};
 use super::registry::Client;
 use super::session::{Identity, Session};
 use super::shared::{Shared, Stats};
+use super::standing::{Resumed, resume};
 use super::tls::Socket;
 use crate::command::dispatch::{decline, dispatch, waits};
 use crate::memory::Memory;
@@ -29,6 +31,17 @@ pub(crate) enum Next {
     /// Another turn soon.
     Turn,
     Close,
+}
+
+/// Why a connection has stopped running commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ran {
+    /// There are none left, or the last one stands aside.
+    All,
+    /// There is no room for replies.
+    Full,
+    /// What it has done lets others go on that came before: they run before it answers.
+    GaveWay,
 }
 
 /// A client's connection.
@@ -79,6 +92,14 @@ impl Connection {
         self.ended |= ended;
     }
 
+    /// When it wants a turn even if nothing happens.
+    pub fn due(&self) -> Option<Instant> {
+        self.session
+            .standing
+            .as_ref()
+            .map(|standing| standing.due())
+    }
+
     /// Bytes of its own that it keeps for what has come in and is to go out.
     pub fn held(&self) -> usize {
         self.input.held() + self.output.held() + self.parser.held()
@@ -114,8 +135,13 @@ impl Connection {
     }
 
     fn go_on<M: Memory>(&mut self, shared: &Shared<M>, stats: &Stats) -> Next {
+        self.say_pushes();
         for _ in 0..TURN {
-            let blocked = self.run_commands(shared, stats);
+            let ran = self.run_commands(shared, stats);
+            if ran == Ran::GaveWay {
+                return Next::Turn;
+            }
+            let blocked = ran == Ran::Full;
             match self.send(stats) {
                 Flow::Ended => return Next::Close,
                 Flow::Dry if blocked => return Next::Event,
@@ -131,7 +157,9 @@ impl Connection {
             if blocked {
                 continue; // all was sent after all
             }
-            if self.session.closing || !self.readable {
+            // Of one that waits only the end is of interest.
+            let waits = self.session.standing.is_some() && !self.ended;
+            if self.session.closing || !self.readable || waits {
                 return Next::Event;
             }
             if self.receive(stats) == Flow::Ended {
@@ -139,6 +167,22 @@ impl Connection {
             }
         }
         Next::Turn
+    }
+
+    /// Writes what the client has not asked for, unless it does not even take its replies.
+    fn say_pushes(&mut self) {
+        let session = &self.session;
+        let mail = &session.client.mail;
+        if !mail.has_pushes.load(Relaxed) || self.output.pending() > OUTPUT_PAUSE {
+            return;
+        }
+        let mut reply = Reply {
+            out: &mut self.output.data,
+            protocol: session.protocol,
+        };
+        for message in mail.pushes() {
+            message.say(&mut reply, session.subscribed.count() != 0);
+        }
     }
 
     fn send(&mut self, stats: &Stats) -> Flow {
@@ -164,11 +208,11 @@ impl Connection {
         flow
     }
 
-    /// Runs what has arrived in full. Whether it stopped for lack of room for replies.
+    /// Runs what has arrived in full.
     ///
     /// Nothing is run, and no reply stays, unless the node is certain to be a member: before, so
     /// that a fenced one answers at once, and again when all has been done and nothing is sent yet.
-    fn run_commands<M: Memory>(&mut self, shared: &Shared<M>, stats: &Stats) -> bool {
+    fn run_commands<M: Memory>(&mut self, shared: &Shared<M>, stats: &Stats) -> Ran {
         let Self {
             session,
             parser,
@@ -179,13 +223,33 @@ impl Connection {
         } = self;
         (*paused, session.since) = (false, None);
         let mut used = 0;
-        let mut blocked = false;
+        let mut ran = Ran::All;
+        let urgent = session
+            .client
+            .seat
+            .get()
+            .map(|(worker, _)| &shared.desks[*worker].urgent);
         let (start, mut replies) = (output.data.len(), 0);
         let mut may_serve = None;
         while !session.closing {
             if output.pending() > OUTPUT_PAUSE {
-                blocked = true;
+                ran = Ran::Full;
                 break;
+            }
+            if session.standing.is_some() {
+                let before = output.data.len();
+                match may_serve.get_or_insert_with(|| shared.store.confirm()) {
+                    Ok(()) => match resume(shared, stats, session, &mut output.data) {
+                        Resumed::Waits => break,
+                        Resumed::Answered => {}
+                    },
+                    Err(error) => {
+                        session.standing = None;
+                        decline(error, stats, session, &mut output.data);
+                    }
+                }
+                replies += usize::from(output.data.len() > before);
+                continue;
             }
             let rest = &input.bytes()[used..];
             match parser.parse(rest, session.limits()) {
@@ -205,6 +269,10 @@ impl Connection {
                         replies += usize::from(output.data.len() > before);
                     }
                     used += n;
+                    if urgent.is_some_and(|urgent| urgent.load(Relaxed)) {
+                        ran = Ran::GaveWay;
+                        break;
+                    }
                 }
                 Err(error) => {
                     let mut reply = Reply {
@@ -228,6 +296,6 @@ impl Connection {
                 decline(&error, stats, session, &mut output.data);
             }
         }
-        blocked
+        ran
     }
 }

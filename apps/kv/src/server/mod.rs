@@ -6,6 +6,8 @@ mod config;
 mod connection;
 pub(crate) mod control;
 pub(crate) mod counts;
+pub(crate) mod hub;
+pub(crate) mod mail;
 mod pause;
 mod rates;
 pub(crate) mod registry;
@@ -13,12 +15,15 @@ pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod shared;
 mod slowlog;
+pub(crate) mod standing;
+pub(crate) mod subscriptions;
 mod tls;
+pub(crate) mod tracking;
 mod worker;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -26,14 +31,16 @@ use mio::net::TcpListener;
 use mio::{Interest, Poll, Waker};
 
 use self::control::Control;
+use self::hub::Hub;
 use self::registry::Registry;
-use self::shared::{Desk, Shared, Stats};
-use self::worker::{LISTENER, Listener, SECURE, WAKER, Worker};
+use self::shared::{Desk, Shared};
+use self::worker::{LISTENER, Listener as Port, SECURE, WAKER, Worker};
 use crate::command::index::Index;
 use crate::memory::Memory;
 use crate::script::running::Scripts;
 use crate::snapshot::Keeper;
 use crate::store::Store;
+use crate::store::bus::Listener;
 
 pub use self::config::{BindError, InfoSection, ServerConfig};
 pub use self::tls::TlsConfig;
@@ -83,7 +90,12 @@ impl Server {
         let polls = (0..config.workers)
             .map(|_| Poll::new())
             .collect::<std::io::Result<Vec<_>>>()?;
-        let desks = polls.iter().map(desk).collect::<std::io::Result<_>>()?;
+        let desks = polls.iter().map(desk);
+        let desks = desks.collect::<std::io::Result<Vec<_>>>()?;
+        let (desks, registry) = (Arc::new(desks), Arc::new(Registry::default()));
+        let hub = Hub::new(Box::new(store.clone()), desks.clone(), registry.clone());
+        let ears: Weak<dyn Listener> = Arc::<Hub>::downgrade(&hub);
+        store.listen(ears);
         for (listener, token) in listeners.iter_mut().zip([LISTENER, SECURE]) {
             let registry = polls[0].registry();
             registry.register(&mut listener.socket, token, Interest::READABLE)?;
@@ -96,10 +108,11 @@ impl Server {
             control,
             tls,
             commands,
-            registry: Registry::default(),
+            registry,
             snapshots,
             desks,
             scripts: Scripts::default(),
+            hub,
             stopping: AtomicBool::new(false),
             started: Instant::now(),
         });
@@ -160,16 +173,12 @@ impl Drop for Server {
     }
 }
 
-fn listen(addr: SocketAddr, secure: bool) -> std::io::Result<Listener> {
+fn listen(addr: SocketAddr, secure: bool) -> std::io::Result<Port> {
     let socket = TcpListener::bind(addr)?;
-    Ok(Listener { socket, secure })
+    Ok(Port { socket, secure })
 }
 
 fn desk(poll: &Poll) -> std::io::Result<Desk> {
     let waker = Waker::new(poll.registry(), WAKER)?;
-    Ok(Desk {
-        waker,
-        arrivals: Mutex::default(),
-        stats: Stats::default(),
-    })
+    Ok(Desk::new(waker))
 }

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::activity::{Activity, NO_COMMAND};
 use crate::acl::Catalog;
+
+use super::mail::Mailbox;
 
 /// What is shown of a connection. Changes only on commands that are rare.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,9 @@ pub(crate) struct Client {
     labels: Mutex<Labels>,
     killed: AtomicBool,
     pub activity: Activity,
+    /// Its worker, and the place there.
+    pub seat: OnceLock<(usize, usize)>,
+    pub mail: Mailbox,
 }
 
 impl Client {
@@ -164,6 +169,8 @@ impl Registry {
             labels,
             killed,
             activity: Activity::default(),
+            seat: OnceLock::new(),
+            mail: Mailbox::default(),
         });
         clients.insert(id, client.clone());
         Some(client)
@@ -171,6 +178,11 @@ impl Registry {
 
     pub fn remove(&self, id: u64) {
         self.clients().remove(&id);
+    }
+
+    /// The connection of this number.
+    pub fn find(&self, id: u64) -> Option<Arc<Client>> {
+        self.clients().get(&id).cloned()
     }
 
     pub fn len(&self) -> usize {

@@ -4,6 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::registry::Client;
+use super::standing::Standing;
+use super::subscriptions::Subscribed;
+use super::tracking::Tracked;
 use crate::acl::User;
 use crate::resp::args::OwnedArgs;
 use crate::resp::parse::Limits;
@@ -82,12 +85,17 @@ pub(crate) struct Session {
     pub full: bool,
     /// When the last command of this turn ended.
     pub since: Option<Instant>,
+    /// The command that stands aside.
+    pub standing: Option<Box<Standing>>,
+    pub subscribed: Subscribed,
+    pub tracked: Option<Box<Tracked>>,
 }
 
 impl Session {
     pub fn new(client: Arc<Client>, identity: Identity) -> Self {
         client.labels().user = identity.user.name.clone();
         Self {
+            subscribed: Subscribed::new(client.clone()),
             client,
             db: 0,
             protocol: Protocol::Resp2,
@@ -100,6 +108,8 @@ impl Session {
             closing: false,
             full: false,
             since: None,
+            standing: None,
+            tracked: None,
         }
     }
 

@@ -51,7 +51,6 @@ const SLOWER_THAN: usize = 0;
 const SLOWLOG_LEN: usize = 1;
 const MAX_CLIENTS: usize = 2;
 const TIMEOUT: usize = 3;
-const EVENTS: usize = 4;
 const POLICY: usize = 5;
 const BUSY: usize = 6;
 const LUA_TIME: usize = 7;
@@ -126,13 +125,6 @@ impl Settings {
     pub fn policy(&self) -> Policy {
         POLICIES[self.get(POLICY) as usize % POLICIES.len()].1
     }
-
-    /// Which keyspace events are published: see [`event_bits`].
-    #[inline]
-    #[allow(dead_code)] // until keys tell of changes
-    pub fn events(&self) -> u32 {
-        self.get(EVENTS) as u32
-    }
 }
 
 impl Setting {
@@ -186,7 +178,7 @@ const CLASSES: &[u8; 14] = b"g$lshzxetdKEmn";
 /// The classes that `A` stands for.
 const ALL: u32 = (1 << 10) - 1;
 
-/// The class of a letter, a bit of [`Settings::events`]: `K` keyspace, `E` keyevent, `g` generic,
+/// The class of a letter, a bit: `K` keyspace, `E` keyevent, `g` generic,
 /// `$` strings, `l` lists, `s` sets, `h` hashes, `z` sorted sets, `x` expired, `e` evicted,
 /// `t` streams, `d` modules, `m` misses, `n` new keys.
 pub(crate) const fn event_class(letter: u8) -> u32 {
@@ -209,7 +201,8 @@ fn event_bits(word: &[u8]) -> Option<u32> {
         })
 }
 
-fn event_text(bits: u32) -> String {
+/// The letters of classes.
+pub(crate) fn event_text(bits: u32) -> String {
     let mut text = String::new();
     if bits & ALL == ALL {
         text.push('A');

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use mio::Waker;
@@ -10,6 +10,7 @@ use mio::Waker;
 use super::config::ServerConfig;
 use super::control::Control;
 use super::counts::Counts;
+use super::hub::Hub;
 use super::registry::{Client, Registry};
 use super::tls::Socket;
 use crate::command::index::Index;
@@ -76,7 +77,43 @@ pub(crate) struct Desk {
     pub waker: Waker,
     /// No more than `max_clients` can be in here.
     pub arrivals: Mutex<Vec<Arrival>>,
+    /// Connections that have mail: their places and numbers. No more than there are connections,
+    /// but for those that are urgent.
+    calls: Mutex<Vec<(usize, u64)>>,
+    /// A command that stands aside is to be run before others.
+    pub urgent: AtomicBool,
     pub stats: Stats,
+}
+
+impl Desk {
+    pub fn new(waker: Waker) -> Self {
+        Desk {
+            waker,
+            arrivals: Mutex::default(),
+            calls: Mutex::default(),
+            urgent: AtomicBool::new(false),
+            stats: Stats::default(),
+        }
+    }
+
+    /// A connection has mail.
+    pub fn call(&self, place: usize, id: u64, urgent: bool) {
+        self.calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((place, id));
+        if urgent {
+            self.urgent.store(true, Relaxed);
+        }
+        // If it fails, the worker finds the call at its next tick.
+        let _ = self.waker.wake();
+    }
+
+    /// The connections that have mail.
+    pub fn calls(&self) -> Vec<(usize, u64)> {
+        self.urgent.store(false, Relaxed);
+        std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// A server.
@@ -88,9 +125,10 @@ pub(crate) struct Shared<M: Memory> {
     /// What connections that speak TLS are made with.
     pub tls: Option<Arc<rustls::ServerConfig>>,
     pub commands: Index<M>,
-    pub registry: Registry,
     pub snapshots: Keeper,
-    pub desks: Vec<Desk>,
+    pub registry: Arc<Registry>,
+    pub desks: Arc<Vec<Desk>>,
+    pub hub: Arc<Hub>,
     /// Scripts that run now.
     pub scripts: Scripts,
     pub stopping: AtomicBool,
@@ -109,7 +147,7 @@ impl<M: Memory> Shared<M> {
     /// The counts of each unit of the catalog: calls, nanoseconds, rejected, failed.
     pub fn unit_counts(&self) -> Vec<[u64; 4]> {
         let mut sums = vec![[0; 4]; self.control.users.catalog().units.len()];
-        for desk in &self.desks {
+        for desk in self.desks.iter() {
             desk.stats.counts.add_units(&mut sums);
         }
         sums
@@ -131,7 +169,7 @@ impl<M: Memory> Shared<M> {
     }
 
     pub fn wake_all(&self) {
-        for desk in &self.desks {
+        for desk in self.desks.iter() {
             // A worker that cannot be woken still looks up every tick.
             let _ = desk.waker.wake();
         }

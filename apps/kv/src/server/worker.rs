@@ -1,6 +1,6 @@
 //! A worker: one thread, one poll, its share of the connections. The first one also accepts.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
@@ -46,6 +46,9 @@ pub(crate) struct Listener {
     pub secure: bool,
 }
 
+/// Times that connections which have mail leave mail for others, before others have their turn.
+const WAVES: usize = 1024;
+
 /// A worker's own state.
 pub(crate) struct Worker<M: Memory> {
     shared: Arc<Shared<M>>,
@@ -66,6 +69,10 @@ pub(crate) struct Worker<M: Memory> {
     /// Connections whose next command waits for the end of a pause.
     paused: BTreeSet<usize>,
     looked: Instant,
+    /// When connections are to have a turn in any case, and their places.
+    due: BTreeSet<(Instant, usize)>,
+    /// The same by place.
+    scheduled: HashMap<usize, Instant>,
 }
 
 impl<M: Memory> Worker<M> {
@@ -90,6 +97,8 @@ impl<M: Memory> Worker<M> {
             shed: Instant::now(),
             paused: BTreeSet::new(),
             looked: Instant::now(),
+            due: BTreeSet::new(),
+            scheduled: HashMap::new(),
         }
     }
 
@@ -122,6 +131,7 @@ impl<M: Memory> Worker<M> {
                     }
                 }
             }
+            self.deliver();
             for _ in 0..self.turns.len() {
                 if let Some(place) = self.turns.pop_front() {
                     self.turn(place);
@@ -133,6 +143,16 @@ impl<M: Memory> Worker<M> {
 
     /// How long it may sleep without a request.
     fn rest(&self) -> Duration {
+        let rest = self.pace();
+        let due = self
+            .due
+            .first()
+            .map(|(at, _)| at.saturating_duration_since(Instant::now()));
+        due.map_or(rest, |due| rest.min(due))
+    }
+
+    /// How often it looks up.
+    fn pace(&self) -> Duration {
         match self.sweep.is_under_way() {
             true => SWEEP_TICK,
             false => TICK,
@@ -141,6 +161,34 @@ impl<M: Memory> Worker<M> {
 
     fn stats(&self) -> &Stats {
         &self.shared.desks[self.number].stats
+    }
+
+    /// Gives a turn to connections that have mail, and to those whose time has come.
+    fn deliver(&mut self) {
+        // Who has been served calls the next: all of them go on before others do.
+        for _ in 0..WAVES {
+            let calls = self.shared.desks[self.number].calls();
+            if calls.is_empty() {
+                break;
+            }
+            for (place, id) in calls {
+                self.answer(place, id);
+            }
+        }
+        let now = Instant::now();
+        let due = self.due.iter().take_while(|(at, _)| *at <= now);
+        let due: Vec<usize> = due.map(|(_, place)| *place).collect();
+        due.into_iter().for_each(|place| self.turn(place));
+    }
+
+    /// Gives a turn to a connection that has mail.
+    fn answer(&mut self, place: usize, id: u64) {
+        let connection = self.connections.get(place).and_then(Option::as_ref);
+        match connection.map(|connection| connection.client()) {
+            Some(client) if client.id == id && client.killed() => self.close(place),
+            Some(client) if client.id == id => self.turn(place),
+            _ => {}
+        }
     }
 
     fn turn(&mut self, place: usize) {
@@ -154,6 +202,17 @@ impl<M: Memory> Worker<M> {
         if connection.is_paused() {
             self.paused.insert(place);
         }
+        let due = connection.due().map(|due| {
+            let now = Instant::now();
+            // One that is overdue has no room for its reply.
+            if due <= now { now + SWEEP_TICK } else { due }
+        });
+        let before = match due {
+            Some(at) => self.scheduled.insert(place, at),
+            None => self.scheduled.remove(&place),
+        };
+        before.map(|at| self.due.remove(&(at, place)));
+        due.map(|at| self.due.insert((at, place)));
         match next {
             Next::Event => {}
             Next::Turn if self.turns.contains(&place) => {}
@@ -164,6 +223,8 @@ impl<M: Memory> Worker<M> {
 
     fn close(&mut self, place: usize) {
         if let Some(mut connection) = self.connections.get_mut(place).and_then(Option::take) {
+            let due = self.scheduled.remove(&place);
+            due.map(|at| self.due.remove(&(at, place)));
             // The connection may already be gone; then there is nothing to undo.
             let _ = self.poll.registry().deregister(connection.socket().tcp());
             connection.socket().end();
@@ -266,6 +327,8 @@ impl<M: Memory> Worker<M> {
             return;
         }
         let identity = self.shared.control.users.newcomer();
+        // A client has one seat: it was none until now.
+        let _ = client.seat.set((self.number, place));
         let connection = Box::new(Connection::new(socket, client, identity));
         if place == self.connections.len() {
             self.connections.push(None);
@@ -326,7 +389,7 @@ impl<M: Memory> Worker<M> {
     }
 
     fn tick(&mut self) {
-        if self.swept.elapsed() < self.rest() {
+        if self.swept.elapsed() < self.pace() {
             return;
         }
         self.swept = Instant::now();

@@ -11,6 +11,7 @@ use crate::Error;
 use crate::error::Result;
 use crate::layout::kind::Kind;
 use crate::layout::page::{KeyId, Record, record_size};
+use crate::layout::superblock::Era;
 use crate::memory::{Memory, MemoryError};
 
 /// A page of a chain.
@@ -152,7 +153,9 @@ impl<M: Memory> Bucket<'_, M> {
         edit: Edit,
         op: &impl Operation,
     ) -> Result<Effects> {
-        let flushed = self.flushes()?.era(id.db).flushed;
+        let Era {
+            flushed, watchers, ..
+        } = self.flushes()?.era(id.db);
         let mut effects = match (edit, chain.found) {
             (_, Some((page, record))) => {
                 match self.apply_at(chain, page, id, Some(&record), edit, op)? {
@@ -178,7 +181,7 @@ impl<M: Memory> Bucket<'_, M> {
         if self.core.is_unbalanced(&self.head(), &effects) {
             self.unbalanced = Some(id.hash);
         }
-        self.note_effects(id, &effects);
+        self.note_effects(id, &effects, watchers);
         self.core.count(id.db, flushed, effects.counts)?;
         Ok(effects)
     }

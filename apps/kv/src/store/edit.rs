@@ -110,7 +110,7 @@ impl<M: Memory> Bucket<'_, M> {
         let (core, era) = (self.core, self.era(id.db)?);
         match self.change_head(|page| core.step(page, era, id, op))? {
             Step::Done(effects) => {
-                self.note_effects(id, &effects);
+                self.note_effects(id, &effects, era.watchers);
                 if effects.unbalanced {
                     self.unbalanced = Some(id.hash);
                 }

@@ -21,11 +21,6 @@ use crate::layout::superblock::Entry;
 use crate::memory::{Access, Fate, Memory, MemoryError};
 
 impl<M: Memory> Core<M> {
-    /// The bucket that a key is in now.
-    pub fn bucket_of(&self, scope: Scope<'_, M>, id: &KeyId<'_>) -> Result<usize> {
-        self.reading_key(scope, id.hash, |bucket| Ok(bucket.number))
-    }
-
     /// The bucket that a key is in, as this node knows.
     pub fn guess(&self, id: &KeyId<'_>) -> usize {
         self.buckets.with(|slabs| slabs.guess(id.hash))

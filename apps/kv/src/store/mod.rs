@@ -10,7 +10,6 @@
 
 mod bucket;
 mod buckets;
-#[allow(dead_code)] // until the servers use all of it
 pub(crate) mod bus;
 mod chain;
 pub(crate) mod collection;

@@ -4,13 +4,14 @@
 use super::bucket::{At, Bucket};
 use super::lookup::MAX_CHAIN;
 use super::value::Extents;
-use crate::Error;
+use crate::command::events::{EXPIRED, expiry_channels};
 use crate::error::Result;
 use crate::layout::counters::Counts;
 use crate::layout::page::Record;
 use crate::layout::page_mut::PageMut;
 use crate::layout::superblock::{ALL_DATABASES, Flushes};
 use crate::memory::Memory;
+use crate::{DATABASES, Error};
 
 /// What cleaning found so far.
 #[derive(Default)]
@@ -19,7 +20,7 @@ struct Cleaned {
     freed: Extents,
     removed: bool,
     /// Keys that have gone, by database, if somebody wants to hear of it.
-    gone: Vec<(u8, Vec<u8>)>,
+    gone: Vec<(u8, Vec<u8>, bool)>,
     /// The first expiry among what stays, 0 for none.
     soonest: u64,
 }
@@ -32,6 +33,8 @@ struct Broom<'a> {
     now: u64,
     /// The nodes that want to hear of keys that go, as bits.
     watchers: u64,
+    /// Keys that expire are to be told of, in which classes.
+    events: u64,
 }
 
 impl Broom<'_> {
@@ -61,10 +64,10 @@ impl Broom<'_> {
             }
             cleaned.removed = true;
             cleaned.freed.push_record(&page.page(), &record);
-            if self.watchers != 0 {
+            if self.watchers != 0 || self.events != 0 && !flushed {
                 let mut key = vec![0; record.key_len()];
                 page.page().view.read(record.key_at(), &mut key);
-                cleaned.gone.push((record.db(), key));
+                cleaned.gone.push((record.db(), key, !flushed));
             }
             page.remove(&record);
         }
@@ -72,7 +75,21 @@ impl Broom<'_> {
     }
 }
 
+/// The classes, if those are among them that tell of keys that expire.
+fn expiry_events(classes: u64) -> u64 {
+    if classes & EXPIRED != 0 { classes } else { 0 }
+}
+
 impl<M: Memory> Bucket<'_, M> {
+    /// A key is gone because its time was over, which is published when the lock has been left.
+    fn note_expired(&mut self, classes: u64, db: u8, key: &[u8]) -> Result<()> {
+        for (channel, payload) in expiry_channels(classes, db, key) {
+            let (_, news) = self.core.published(false, &channel, &payload)?;
+            self.news.push(news);
+        }
+        Ok(())
+    }
+
     /// Cleans the bucket, and gives its page back if nothing is left and no write has come since
     /// the last flush.
     pub fn clean(&mut self) -> Result<()> {
@@ -110,7 +127,8 @@ impl<M: Memory> Bucket<'_, M> {
             flushes: &flushes,
             epoch: self.head().epoch(),
             now: self.core.clock.now(),
-            watchers: self.head().watchers(),
+            watchers: self.head().watchers() | flushes.watchers,
+            events: expiry_events(self.core.events()?),
         };
         let mut cleaned = Cleaned::default();
         let (mut kept, mut at) = (At::Head, At::Head);
@@ -131,8 +149,13 @@ impl<M: Memory> Bucket<'_, M> {
             };
             at = behind;
         }
-        for (db, key) in std::mem::take(&mut cleaned.gone) {
-            self.note(broom.watchers, db, &key);
+        for (db, key, expired) in std::mem::take(&mut cleaned.gone) {
+            if broom.watchers != 0 {
+                self.note(broom.watchers, db, &key);
+            }
+            if expired && broom.events != 0 && usize::from(db) < DATABASES {
+                self.note_expired(broom.events, db, &key)?;
+            }
         }
         self.finish(&flushes, &cleaned)
     }

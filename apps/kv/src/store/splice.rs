@@ -129,7 +129,7 @@ impl<M: Memory> Bucket<'_, M> {
                 .memory
                 .write(extent.addr + at as u64, patch.bytes)?;
             self.set_len(&chain, page, &record, len)?;
-            self.note_change(id);
+            self.note_change(id)?;
             return Ok(len);
         }
         let capacity = if old == 0 {

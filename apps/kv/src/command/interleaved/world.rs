@@ -13,6 +13,7 @@ use crate::memory::HeapMemory;
 use crate::resp::args::Args;
 use crate::script::running::Scripts;
 use crate::server::control::Control;
+use crate::server::hub::Hub;
 use crate::server::registry::Registry;
 use crate::server::session::Session;
 use crate::server::shared::{Shared, Stats};
@@ -71,7 +72,8 @@ pub(super) struct Client {
 impl Client {
     fn new(store: Store<Interrupted>, overrides: &Overrides) -> Self {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        let registry = Registry::default();
+        let registry = Arc::new(Registry::default());
+        let rack = Box::new(store.clone());
         let client = registry.add(nowhere, nowhere, 1).expect("the first");
         let (config, commands) = (ServerConfig::default(), Index::new());
         let control = Control::new(&config, &commands);
@@ -82,9 +84,10 @@ impl Client {
             control,
             tls: None,
             commands,
+            hub: Hub::new(rack, Arc::default(), registry.clone()),
             registry,
             snapshots: crate::snapshot::Keeper::new(None, 0),
-            desks: Vec::new(),
+            desks: Arc::default(),
             scripts: Scripts::default(),
             stopping: AtomicBool::new(false),
             started: Instant::now(),

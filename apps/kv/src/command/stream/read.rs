@@ -1,7 +1,7 @@
 //! XREAD and XREADGROUP: what has come to several streams, waited for if need be.
 
 use super::{BAD_ID, Entries, Fallible, no_group, parse_count, parse_id};
-use crate::command::{Call, Outcome, SYNTAX};
+use crate::command::{Call, Failure, Otherwise, Outcome, SYNTAX, Wait};
 use crate::error::Result;
 use crate::memory::{Access, Memory};
 use crate::number::parse_i64;
@@ -9,6 +9,7 @@ use crate::resp::reply::{Protocol, Reply};
 use crate::store::collection::Collection;
 use crate::store::collection::stream::{Consumer, Group, Id, Info, Pending};
 use crate::store::{Db, Kind};
+use std::time::Duration;
 
 /// From where on a stream is read.
 #[derive(Clone, Copy, Debug)]
@@ -180,9 +181,33 @@ pub(in crate::command) fn xread<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcom
 }
 
 /// Nothing is there: waits, if the client wants to.
-fn wait<M: Memory>(call: &mut Call<'_, '_, M>, _request: &Request<'_>) -> Outcome {
-    call.reply.nil_array();
-    Ok(())
+fn wait<M: Memory>(call: &mut Call<'_, '_, M>, request: &Request<'_>) -> Outcome {
+    let Some(ms) = request.wait else {
+        call.reply.nil_array();
+        return Ok(());
+    };
+    let mut words = Vec::new();
+    for (i, from) in request.from.iter().enumerate() {
+        if let From::Behind(id) = from {
+            words.push((request.from_at + i, id.to_string().into_bytes()));
+        }
+    }
+    Err(Failure::Block(Wait {
+        keys: request.keys.iter().map(|key| key.to_vec()).collect(),
+        timeout: (ms != 0).then(|| Duration::from_millis(ms)),
+        otherwise: Otherwise::NilArray,
+        takes: false,
+        words,
+    }))
+}
+
+/// Whether a group has nothing new for a consumer that it knows. One that waits finds out without
+/// changing the stream: others wait for its changes.
+fn has_nothing<M: Memory>(stream: &Collection<'_, M>, request: &Request<'_>) -> Result<bool> {
+    let (name, consumer) = request.group.unwrap_or_default();
+    let group = stream.group(name)?.unwrap_or_default();
+    let known = stream.consumer(&group, consumer)?.is_some();
+    Ok(known && behind(stream, group.last, 1)?.found.is_empty())
 }
 
 pub(in crate::command) fn xreadgroup<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
@@ -212,6 +237,12 @@ fn deliver<M: Memory>(db: &Db<'_, M>, request: &Request<'_>, now: u64) -> Result
     let mut found = Found::new();
     for (i, key) in request.keys.iter().enumerate() {
         let from = request.from[i];
+        if matches!(from, From::New) && request.wait.is_some() {
+            let nothing = db.view(key, Kind::Stream, |stream| has_nothing(stream, request))?;
+            if nothing.unwrap_or(false) {
+                continue;
+            }
+        }
         let entries = db.change(key, Kind::Stream, |stream| match from {
             From::Behind(id) => history(stream, request, id, now),
             From::New | From::Now => new(stream, request, now),

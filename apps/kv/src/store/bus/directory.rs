@@ -25,7 +25,7 @@ use crate::memory::{Memory, MemoryError};
 use crate::store::core::Core;
 
 /// What one subscribes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Channel,
     Pattern,
@@ -182,17 +182,6 @@ impl<M: Memory> Core<M> {
         Ok(())
     }
 
-    /// Nobody of this node has subscribed to anything any more.
-    pub fn forget_subscriptions(&self) {
-        let mut mine = lock(&self.bus.directory.mine);
-        let old = std::mem::take(&mut *mine).head;
-        // What cannot be undone now is undone by whoever takes the node for dead.
-        if let (true, Ok(Some(base))) = (old.capacity != 0, self.bus()) {
-            let _ = self.show(base, &Head::default());
-            let _ = self.memory.free(old.addr, old.capacity);
-        }
-    }
-
     /// Shows `f` the subscriptions of every node that is there.
     pub(super) fn subscriptions<R>(&self, mut f: impl FnMut(usize, &Names) -> R) -> Result<Vec<R>> {
         let Some(base) = self.bus()? else {
@@ -300,8 +289,6 @@ mod tests {
                 *expected as u32
             );
         }
-        one.core.forget_subscriptions();
-        assert_eq!(count(&other, b"channel 7"), 0);
         drop((one, other));
     }
 }

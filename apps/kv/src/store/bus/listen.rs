@@ -18,6 +18,8 @@ const LONGEST: Duration = Duration::from_millis(1);
 const LONGER: u32 = 16;
 /// How long a node goes on to listen after the last who attended has left.
 const LINGER: Duration = Duration::from_secs(2);
+/// How often listeners may tidy up.
+const TIDY: Duration = Duration::from_secs(1);
 /// How often a node asks whether others have died.
 const ASK: Duration = Duration::from_millis(10);
 
@@ -139,6 +141,7 @@ struct Ears {
     failing: Vec<bool>,
     lives: u64,
     asked: Instant,
+    tidied: Instant,
 }
 
 impl Ears {
@@ -149,6 +152,7 @@ impl Ears {
             failing: vec![false; core.map.nodes],
             lives: core.memory.lives(),
             asked: Instant::now(),
+            tidied: Instant::now(),
         }
     }
 
@@ -162,6 +166,11 @@ impl Ears {
                 true => SHORTEST,
                 false => (pause + pause / LONGER).min(LONGEST),
             };
+            if self.tidied.elapsed() >= TIDY {
+                self.tidied = Instant::now();
+                core.bus.idle();
+                core.catch_up();
+            }
             drop(core);
             std::thread::sleep(pause);
         }

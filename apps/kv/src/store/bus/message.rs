@@ -86,4 +86,7 @@ impl Message {
 /// buckets' locks; it may not wait.
 pub(crate) trait Listener: Send + Sync {
     fn hear(&self, message: &Message);
+
+    /// Called now and then while the node listens.
+    fn idle(&self) {}
 }

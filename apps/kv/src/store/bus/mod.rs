@@ -17,6 +17,7 @@
 //!
 //! Nodes make the bus when one of them first needs it; until then it costs nothing.
 
+mod changes;
 mod directory;
 mod lane;
 mod listen;
@@ -31,13 +32,11 @@ use std::time::{Duration, Instant};
 
 use super::core::Core;
 use crate::error::Result;
-use crate::layout::superblock::{BUS, EVENTS, SETTINGS_BYTES};
+use crate::layout::superblock::{BUS, EVENTS, FLUSH_BYTES, SETTINGS_BYTES, WATCHERS};
 use crate::memory::{Memory, MemoryError};
 
-#[allow(unused_imports)] // as above
+pub(crate) use self::changes::{Became, Change, watching};
 pub(crate) use self::directory::Kind as SubscriptionKind;
-#[allow(unused_imports)] // as above
-pub(crate) use self::listen::Attention;
 pub(crate) use self::message::{Listener, Message};
 pub(crate) use self::news::News;
 
@@ -57,6 +56,8 @@ pub(crate) struct Bus {
     listeners: Mutex<Vec<Weak<dyn Listener>>>,
     attending: Mutex<listen::Attending>,
     directory: directory::Directory,
+    /// How many of this node want to hear of every change.
+    all_ears: Mutex<usize>,
 }
 
 impl Bus {
@@ -70,6 +71,11 @@ impl Bus {
     fn hear(&self, message: &Message) {
         let all: Vec<_> = self.listeners().iter().filter_map(Weak::upgrade).collect();
         all.iter().for_each(|listener| listener.hear(message));
+    }
+
+    fn idle(&self) {
+        let all: Vec<_> = self.listeners().iter().filter_map(Weak::upgrade).collect();
+        all.iter().for_each(|listener| listener.idle());
     }
 
     pub fn add_listener(&self, listener: Weak<dyn Listener>) {
@@ -141,6 +147,25 @@ impl<M: Memory> Core<M> {
             view.set_u64(EVENTS, classes)
         })?;
         Ok(self.memory.publish(settings)?)
+    }
+
+    /// One more of this node wants to hear of every change, or one fewer.
+    pub fn hear_all(&self, on: bool) -> Result<()> {
+        let ears = self.bus.all_ears.lock();
+        let mut ears = ears.unwrap_or_else(PoisonError::into_inner);
+        *ears = if on {
+            *ears + 1
+        } else {
+            ears.saturating_sub(1)
+        };
+        let (bit, on) = (1 << self.memory.id(), *ears != 0);
+        let set = || {
+            self.memory.update(self.base, FLUSH_BYTES, |view| {
+                let others = view.u64(WATCHERS) & !bit;
+                view.set_u64(WATCHERS, others | if on { bit } else { 0 });
+            })
+        };
+        set().or_else(|error| self.insist(error, set))
     }
 
     fn directory_at(&self, base: u64, node: usize) -> u64 {

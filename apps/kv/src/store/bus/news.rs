@@ -6,8 +6,10 @@
 //! keys of a bucket of which it watches none. So no change goes unheard between a look at a key
 //! after [`Db::watch_changes`] and the next.
 
+use super::changes;
 use super::message::Message;
 use crate::error::Result;
+use crate::layout::counters::Counts;
 use crate::layout::page::KeyId;
 use crate::memory::Memory;
 use crate::store::Db;
@@ -57,30 +59,37 @@ impl<M: Memory> Bucket<'_, M> {
 
     /// [`Bucket::note`], of what an operation has done.
     #[inline]
-    pub fn note_effects(&mut self, id: &KeyId<'_>, effects: &Effects) {
-        if effects.watchers != 0 {
-            self.note(effects.watchers, id.db, id.key);
+    pub fn note_effects(&mut self, id: &KeyId<'_>, effects: &Effects, everywhere: u64) {
+        if !effects.changed {
+            return;
         }
+        let watchers = effects.watchers | everywhere;
+        if watchers != 0 {
+            self.note(watchers, id.db, id.key);
+        }
+        changes::record(id, effects.counts);
     }
 
     /// [`Bucket::note`], of a key whose record was just changed.
     #[inline]
-    pub fn note_change(&mut self, id: &KeyId<'_>) {
-        let watchers = self.head().watchers();
+    pub fn note_change(&mut self, id: &KeyId<'_>) -> Result<()> {
+        let watchers = self.head().watchers() | self.flushes()?.watchers;
         if watchers != 0 {
             self.note(watchers, id.db, id.key);
         }
+        changes::record(id, Counts::default());
+        Ok(())
     }
 }
 
 impl<M: Memory> Db<'_, M> {
     /// This node hears of every change of the key from now on, and of others in its bucket, as long
-    /// as it attends.
-    pub(crate) fn watch_changes(&self, key: &[u8]) -> Result<()> {
+    /// as it attends. `anew`: the node may be about to leave off.
+    pub(crate) fn watch_changes(&self, key: &[u8], anew: bool) -> Result<()> {
         let id = self.id(key)?;
         let bit = self.core.my_bit();
         let watched = |bucket: &Bucket<'_, M>| Ok(bucket.head().watchers() & bit != 0);
-        if self.core.reading_key(self.scope, id.hash, watched)? {
+        if !anew && self.core.reading_key(self.scope, id.hash, watched)? {
             return Ok(());
         }
         self.core.writing_key(self.scope, id.hash, |bucket| {
@@ -101,9 +110,14 @@ impl<M: Memory> Db<'_, M> {
         })
     }
 
-    /// Whether two keys are in one bucket at the moment.
-    pub(crate) fn are_together(&self, one: &[u8], other: &[u8]) -> Result<bool> {
-        let bucket = |key| self.core.bucket_of(self.scope, &self.id(key)?);
-        Ok(bucket(one)? == bucket(other)?)
+    /// The bucket that a key's bucket came of by splitting: the same for keys of one bucket.
+    pub(crate) fn root_of(&self, key: &[u8]) -> usize {
+        self.id(key)
+            .map_or(0, |id| id.hash as usize & (self.core.map.roots - 1))
+    }
+
+    /// The longest key, in bytes.
+    pub(crate) fn key_limit(&self) -> usize {
+        self.core.geometry.key_max()
     }
 }

@@ -84,11 +84,6 @@ impl<M: Memory> Store<M> {
         self.core.subscribe(kind, name, more)
     }
 
-    /// Nobody of this node has subscribed to anything any more.
-    pub(crate) fn forget_subscriptions(&self) {
-        self.core.forget_subscriptions();
-    }
-
     /// The names to which clients of the rack have subscribed, if they match a pattern.
     pub(crate) fn subscribed(
         &self,
@@ -113,6 +108,11 @@ impl<M: Memory> Store<M> {
             }
         })?;
         Ok(sums)
+    }
+
+    /// Whether this node hears of every change of a key in the rack.
+    pub(crate) fn hear_all(&self, on: bool) -> Result<()> {
+        self.core.hear_all(on)
     }
 
     /// The classes of keyspace events that are published in the whole rack, as bits.

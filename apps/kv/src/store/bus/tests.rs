@@ -56,7 +56,7 @@ fn rack(block: usize) -> (Store<HeapMemory>, Store<HeapMemory>, Arc<Diary>) {
 fn every_kind_of_change_of_a_watched_key_is_told_wherever_it_is_made() {
     let (one, other, diary) = rack(4096);
     let _attention = one.attend().unwrap();
-    one.first().watch_changes(b"key").unwrap();
+    one.first().watch_changes(b"key", false).unwrap();
     let db = other.first();
     let changes: [&dyn Fn(); 11] = [
         &|| other.set(b"key", b"1").unwrap(),
@@ -93,7 +93,7 @@ fn every_kind_of_change_of_a_watched_key_is_told_wherever_it_is_made() {
 fn a_key_that_expires_is_told_of() {
     let (one, other, diary) = rack(4096);
     let _attention = one.attend().unwrap();
-    one.first().watch_changes(b"key").unwrap();
+    one.first().watch_changes(b"key", false).unwrap();
     one.set(b"key", b"").unwrap();
     diary.until_key(b"key");
     let soon = one.first().now() + 1;
@@ -120,7 +120,7 @@ fn a_key_that_expires_is_told_of() {
 #[test]
 fn who_does_not_take_its_messages_knows_that_it_misses_some() {
     let (one, other, diary) = rack(256);
-    one.first().watch_changes(b"key").unwrap();
+    one.first().watch_changes(b"key", false).unwrap();
     let attention = one.attend().unwrap();
     // More than a lane holds, and nobody takes anything: the thread that would is kept busy.
     let pages = diary.pages.lock().unwrap();
