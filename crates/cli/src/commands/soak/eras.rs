@@ -5,7 +5,8 @@ use super::client::Client;
 use super::cluster::Cluster;
 use super::insist::Asked;
 use super::judge::{Era, Values, judge};
-use super::load::{Counts, HOT, Load, stuffed, understood};
+use super::load::{Counts, HOT, Load, understood};
+use super::shape::Shape;
 use crate::failure::{Failure, Result};
 use crate::stop::Stop;
 use rackmem_sim::history::{Call, Full, Recorder, Reply};
@@ -108,11 +109,12 @@ impl Eras {
                 let mut node = Asked::new(number, addr);
                 for keys in keys.chunks(WINDOW) {
                     let values: Vec<String> = keys.iter().map(|key| format!("0.{key}")).collect();
-                    let stored: Vec<String> = values.iter().map(|v| stuffed(v, false)).collect();
-                    let words = keys.iter().zip(&stored);
-                    let words: Vec<_> = words
-                        .map(|(key, value)| vec!["SET", key.as_str(), value.as_str()])
-                        .collect();
+                    let set = |(key, value): (&String, &String)| {
+                        let value = value.clone();
+                        Shape::of(key).command(key, &Call::Set { value }, false)
+                    };
+                    let words: Vec<_> = keys.iter().zip(&values).map(set).collect();
+                    let words: Vec<_> = words.iter().map(refer).collect();
                     if !node.insist(&words, stop, |_, _| Ok(()))? {
                         return Ok(());
                     }
@@ -262,7 +264,9 @@ impl Eras {
             let mut node = Asked::new(number, addr);
             let mut log = recorder.client(u32::MAX / 2 + number as u32);
             for keys in self.keys.chunks(WINDOW) {
-                let words: Vec<_> = keys.iter().map(|key| vec!["GET", key.as_str()]).collect();
+                let get = |key: &String| Shape::of(key).command(key, &Call::Get, false);
+                let words: Vec<_> = keys.iter().map(get).collect();
+                let words: Vec<_> = words.iter().map(refer).collect();
                 // As many as there may be keys are recorded, so there is room for each; a question
                 // that is asked again is the same one.
                 let asked = keys.iter().map(|key| log.begin(key, Call::Get));
@@ -303,6 +307,11 @@ impl Eras {
         }
         Ok(Some((values, disagreed)))
     }
+}
+
+/// Words as a client sends them.
+fn refer(words: &Vec<String>) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
 }
 
 /// Whether the switch dies, if there is one, and which nodes: never the first.

@@ -1,6 +1,7 @@
 //! Clients that read and write few keys at every node, and record what they are told.
 
 use super::client::{Answer, Client};
+use super::shape::Shape;
 use rackmem_sim::history::{Call, ClientLog, Recorder, Reply};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -171,12 +172,9 @@ pub fn perform(
     call: &Call,
     long: bool,
 ) -> std::io::Result<Result<Reply, String>> {
-    let answer = match call {
-        Call::Set { value } => client.call(&["SET", key, &stuffed(value, long)])?,
-        Call::Swap { value } => client.call(&["GETSET", key, &stuffed(value, long)])?,
-        Call::Del => client.call(&["DEL", key])?,
-        _ => client.call(&["GET", key])?,
-    };
+    let words = Shape::of(key).command(key, call, long);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let answer = client.call(&words)?;
     Ok(understood(call, answer))
 }
 
@@ -185,6 +183,8 @@ pub fn understood(call: &Call, answer: Answer) -> Result<Reply, String> {
     let reply = match (call, answer) {
         (_, Answer::Error(error)) => return Err(error),
         (Call::Set { .. } | Call::Clear, Answer::Text(ok)) if ok == "OK" => Reply::Nil,
+        // How many fields of a hash are new.
+        (Call::Set { .. }, Answer::Int(_)) => Reply::Nil,
         (Call::Del, Answer::Int(done)) => Reply::Bool(done == 1),
         (Call::Get | Call::Swap { .. }, Answer::Nil) => Reply::Nil,
         (Call::Get | Call::Swap { .. }, Answer::Text(value)) => Reply::Text(unstuffed(value)),

@@ -12,6 +12,7 @@ mod judge;
 mod load;
 pub mod locks;
 mod paused;
+mod shape;
 mod starve;
 
 use crate::ended::Ended;
