@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::buckets::Slab;
 use super::bus::News;
 use super::core::Core;
-use super::lock::Held;
+use super::held::Held;
 use crate::error::{Error, Result};
 use crate::layout::page::{HEADER, Page};
 use crate::layout::page_mut::PageMut;

@@ -18,6 +18,7 @@ mod db;
 mod edit;
 mod extent;
 mod grow;
+mod held;
 mod internal;
 mod keyspace;
 mod locate;
