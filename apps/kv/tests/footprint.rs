@@ -138,17 +138,11 @@ fn a_pair_takes_twice_what_redis_takes_at_most() {
         let sums = rack.nodes().iter().map(kept);
         let [home, reader] = sums.fold([0, 0], |sum, kept| [sum[0] + kept[0], sum[1] + kept[1]]);
         let [home, reader] = [home, reader].map(|bytes| bytes / PAIRS);
-        println!("{key_len} + {value_len}: {home} bytes at home, {reader} at a reader");
         assert!(home <= most && reader <= most, "{home}, {reader} of {most}");
         let used = stores[0].used_bytes();
         stores[0].first().flush_all().unwrap();
         (0..4).for_each(|_| sweep_all(&stores, &mut sweeps));
         let left = stores[0].used_bytes();
-        println!(
-            "{idle}, {used}, {left}: {:?} {:?}",
-            node.lock_memory(),
-            node.metrics().memory
-        );
         assert!(left < idle + (used - idle) / 10, "{left}: {idle}, {used}");
     }
 }
