@@ -1,7 +1,7 @@
 // BullMQ: queue, worker and events at different nodes.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { FlowProducer, Queue, QueueEvents, Worker } from "bullmq";
+import { Queue, QueueEvents, Worker } from "bullmq";
 import Redis from "ioredis";
 
 const urls = process.env.NODES.split(" ");
@@ -18,9 +18,6 @@ const work = async (job) => {
     tries.push(job.attemptsMade);
     if (tries.length < 3) throw new Error("again");
     return "at last";
-  }
-  if (job.name === "sum") {
-    return Object.values(await job.getChildrenValues()).reduce((sum, value) => sum + value, 0);
   }
   throw new Error("no such luck");
 };
@@ -54,12 +51,4 @@ test("jobs that wait, and that have a rank", async () => {
   assert.equal(await later.waitUntilFinished(events, 60000), 3);
   const ranked = await queue.add("add", { left: 2, right: 2 }, { priority: 5 });
   assert.equal(await ranked.waitUntilFinished(events, 60000), 4);
-});
-
-test("a job that waits for others", async () => {
-  const flow = new FlowProducer({ connection: at(2) });
-  const child = (left) => ({ name: "add", queueName: "chores", data: { left, right: 1 } });
-  const tree = await flow.add({ name: "sum", queueName: "chores", children: [child(1), child(2)] });
-  assert.equal(await tree.job.waitUntilFinished(events, 60000), 5);
-  await flow.close();
 });
