@@ -10,7 +10,7 @@ use crate::store::{Db, Store};
 
 /// Which stores a file may be loaded into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Into {
+pub enum LoadInto {
     /// One without keys.
     #[default]
     Empty,
@@ -25,7 +25,7 @@ pub struct Loaded {
     pub keys: u64,
     /// Keys left out because they had expired.
     pub expired: u64,
-    /// Libraries of functions left out: a store has none.
+    /// Libraries of functions left out.
     pub functions: u64,
     /// Data of modules left out, other than keys.
     pub modules: u64,
@@ -96,7 +96,7 @@ impl std::error::Error for LoadError {}
 pub fn load<M: Memory>(
     store: &Store<M>,
     input: impl Read,
-    into: Into,
+    into: LoadInto,
     go_on: impl FnMut(&Loaded) -> bool,
 ) -> Result<Loaded, LoadError> {
     let failed = |cause| LoadError {
@@ -104,7 +104,7 @@ pub fn load<M: Memory>(
         key: None,
         cause,
     };
-    if into == Into::Empty {
+    if into == LoadInto::Empty {
         let keys = count(store).map_err(|error| failed(LoadCause::Store(error)))?;
         if keys != 0 {
             return Err(failed(LoadCause::NotEmpty(keys)));

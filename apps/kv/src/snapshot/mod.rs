@@ -13,5 +13,5 @@ mod save;
 
 pub use file::save_file;
 pub(crate) use keeper::Keeper;
-pub use load::{Into, LoadCause, LoadError, Loaded, load};
+pub use load::{LoadCause, LoadError, LoadInto, Loaded, load};
 pub use save::{Moment, SaveError, Saved, save};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rackmem_kv::rdb::{Body, Entry, Writer};
-use rackmem_kv::snapshot::{self, Into, LoadCause, LoadError, Loaded, Moment, SaveError};
+use rackmem_kv::snapshot::{self, LoadCause, LoadError, LoadInto, Loaded, Moment, SaveError};
 use rackmem_kv::{Plan, Server, ServerConfig};
 
 use crate::redis::{Client, Redis};
@@ -35,7 +35,7 @@ impl Drop for Folder {
     }
 }
 
-fn load(store: &Heap, bytes: &[u8], into: Into) -> Result<Loaded, LoadError> {
+fn load(store: &Heap, bytes: &[u8], into: LoadInto) -> Result<Loaded, LoadError> {
     snapshot::load(store, bytes, into, |_| true)
 }
 
@@ -54,7 +54,7 @@ fn what_is_loaded_is_saved() {
     for name in FILES {
         let store = store();
         let original = all(name);
-        let loaded = load(&store, &written(&original), Into::Empty).unwrap();
+        let loaded = load(&store, &written(&original), LoadInto::Empty).unwrap();
         assert_eq!(loaded.keys as usize, original.len());
         assert_eq!(loaded.expired, 0);
         let want = without_active(&shown::all(original));
@@ -84,7 +84,7 @@ fn long_collections_are_loaded_part_by_part() {
         .unwrap();
     let bytes = writer.finish().unwrap();
     let store = store();
-    let loaded = load(&store, &bytes, Into::Empty).unwrap();
+    let loaded = load(&store, &bytes, LoadInto::Empty).unwrap();
     assert_eq!((loaded.keys, loaded.expired), (2, 1));
     let original = keys(&bytes).unwrap();
     let saved = keys(&save(&store, Moment::Each)).unwrap();
@@ -104,9 +104,9 @@ fn a_store_with_keys_is_refused_unless_told() {
         .key(0, b"both", None, &Body::string(b"theirs"))
         .unwrap();
     let bytes = writer.finish().unwrap();
-    let error = load(&store, &bytes, Into::Empty).unwrap_err();
+    let error = load(&store, &bytes, LoadInto::Empty).unwrap_err();
     assert!(matches!(error.cause, LoadCause::NotEmpty(2)), "{error}");
-    load(&store, &bytes, Into::Any).unwrap();
+    load(&store, &bytes, LoadInto::Any).unwrap();
     let mut value = Vec::new();
     assert!(store.get(b"both", &mut value).unwrap());
     assert_eq!(value, b"theirs");
@@ -122,7 +122,7 @@ fn errors_name_the_place_and_the_key() {
         .key(0, &[b'k'; 5000], None, &Body::string(b"y"))
         .unwrap();
     let bytes = writer.finish().unwrap();
-    let error = load(&store(), &bytes, Into::Empty).unwrap_err();
+    let error = load(&store(), &bytes, LoadInto::Empty).unwrap_err();
     assert_eq!(error.offset, second);
     assert!(matches!(error.cause, LoadCause::Store(_)));
     assert!(
@@ -132,7 +132,7 @@ fn errors_name_the_place_and_the_key() {
 
     let mut writer = Writer::new(Vec::new()).unwrap();
     writer.key(16, b"far", None, &Body::string(b"x")).unwrap();
-    let error = load(&store(), &writer.finish().unwrap(), Into::Empty).unwrap_err();
+    let error = load(&store(), &writer.finish().unwrap(), LoadInto::Empty).unwrap_err();
     assert!(
         error.to_string().contains("key 'far': database 16"),
         "{error}"
@@ -140,7 +140,7 @@ fn errors_name_the_place_and_the_key() {
 
     let mut bytes = written(&all("redis-7"));
     bytes.truncate(bytes.len() / 2);
-    let error = load(&store(), &bytes, Into::Empty).unwrap_err();
+    let error = load(&store(), &bytes, LoadInto::Empty).unwrap_err();
     assert!(error.offset <= bytes.len() as u64 && error.offset > 0);
     assert!(error.to_string().contains("end too early"), "{error}");
 }
@@ -259,7 +259,7 @@ fn bind(store: &Heap, folder: &Folder) -> (Server, Client) {
 #[test]
 fn clients_save_and_redis_loads() {
     let (store, folder) = (store(), Folder::new("clients"));
-    load(&store, &written(&all("redis-7")), Into::Empty).unwrap();
+    load(&store, &written(&all("redis-7")), LoadInto::Empty).unwrap();
     let (_server, mut client) = bind(&store, &folder);
     let path = folder.0.join("kept.rdb");
     assert_eq!(client.ask(&["SAVE"]), "OK");

@@ -18,38 +18,71 @@ pub fn run(
     json: bool,
 ) -> Result<Ended> {
     let socket = metrics.bind()?;
+    serve.snapshots.check()?;
     let stop = Stop::on_signals()?;
     let rack = rack_args.build()?;
     let ports = ports(serve.port, rack.nodes().len())?;
-    let servers = match serve.copies {
-        None => start(&rack, serve, &ports, |node| {
-            store::open(node, serve.buckets)
-        }),
+    let started = match serve.copies {
+        None => {
+            let open = |node| store::open(node, serve.buckets);
+            start(&rack, serve, &ports, &stop, open)
+        }
         Some(copies) => {
             check_kv_copies(copies, rack.nodes().len())?;
             let open = |node| store::open_copied(&node, copies, serve.buckets);
-            start(&rack, serve, &ports, open)
+            start(&rack, serve, &ports, &stop, open)
         }
     }?;
+    let Some((servers, save)) = started else {
+        return Ok(Ended::Interrupted);
+    };
     listen::announce(&servers, &rack_args.describe(), json);
     let watched = socket.serve(rack, json)?;
     stop.wait();
     listen::shutdown(servers);
+    let saved = save();
     drop(watched.end());
-    Ok(Ended::Interrupted)
+    saved.map(|()| Ended::Interrupted)
 }
 
-/// Starts a server at every node, of the store that it opens.
-fn start<M: AtNode>(
+/// What is left to do with the store when its servers have ended.
+type Save<'a> = Box<dyn FnOnce() -> Result<()> + 'a>;
+
+/// Starts a server at every node, of the store that it opens. `None`: somebody wanted to stop
+/// before.
+fn start<'a, M: AtNode>(
+    rack: &Rack,
+    serve: &'a ServeArgs,
+    ports: &[u16],
+    stop: &Stop,
+    open: impl Fn(Node) -> Result<Store<M>>,
+) -> Result<Option<(Vec<Server>, Save<'a>)>> {
+    let first = open(rack.node(0).clone())?;
+    if !serve.snapshots.load(&first, stop)? {
+        return Ok(None);
+    }
+    let servers = bind_all(rack, serve, ports, &first, open)?;
+    Ok(Some((
+        servers,
+        Box::new(move || serve.snapshots.save(&first)),
+    )))
+}
+
+fn bind_all<M: AtNode>(
     rack: &Rack,
     serve: &ServeArgs,
     ports: &[u16],
+    first: &Store<M>,
     open: impl Fn(Node) -> Result<Store<M>>,
 ) -> Result<Vec<Server>> {
     let mut servers = Vec::with_capacity(ports.len());
     for (nth, (node, &port)) in rack.nodes().iter().zip(ports).enumerate() {
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let bound = open(node.clone()).and_then(|store| {
+        let opened = match nth {
+            0 => Ok(first.clone()),
+            _ => open(node.clone()),
+        };
+        let bound = opened.and_then(|store| {
             let tls = serve.secure.config(nth);
             let config = ServerConfig {
                 tls,

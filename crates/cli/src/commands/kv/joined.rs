@@ -40,6 +40,7 @@ pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -
     }
     // The others of the rack may take minutes to come: a wrong address is an error now.
     listen::probe(&serve.listening(place.addr))?;
+    serve.snapshots.check()?;
     let socket = place.metrics.bind()?;
     let stop = Stop::on_signals()?;
     let Some(rack) = fence.join(&stop, || Rack::join(&config, number))? else {
@@ -100,6 +101,9 @@ impl Here<'_> {
         let Some(store) = opened? else {
             return Ok(Ended::Interrupted);
         };
+        if !serve.snapshots.load(&store, stop)? {
+            return Ok(Ended::Interrupted);
+        }
         let servers = vec![{
             let config = serve.config(&store, addr);
             listen::bind(store.clone(), config)?

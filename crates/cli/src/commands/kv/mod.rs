@@ -2,17 +2,20 @@
 //! or from one node of a rack of processes.
 
 mod embedded;
+mod import;
 mod info;
 mod joined;
 pub mod listen;
+mod snapshots;
 
+use self::snapshots::SnapshotArgs;
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::fence::FenceArgs;
 use crate::rack_args::{RackArgs, node};
 use crate::store::AtNode;
 use crate::watching::MetricsArgs;
-use clap::Args;
+use clap::{Args, Subcommand};
 use rackmem_kv::{ServerConfig, Store, TlsConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,6 +29,15 @@ Examples:
   rackmem kv --mode home-only                      the same without a switch
   rackmem kv --metrics 127.0.0.1:9400              for Prometheus: http://127.0.0.1:9400/metrics
   rackmem --json kv --port 0                       one line: {\"listening\":[...]}
+
+Keys from Redis, and kept over restarts:
+  redis-cli -p 6379 save                           writes dump.rdb in that server's folder
+  rackmem kv --load dump.rdb                       the same keys at every node
+  rackmem kv --load kept.rdb --save-to kept.rdb    what is there when it stops is there when it starts again
+  rackmem kv import dump.rdb                       into a store that is in use (`rackmem kv import --help`)
+  redis-cli -p 7379 bgsave                         while it is used: kept.rdb, which Redis 7 loads, too
+SAVE is one moment for all keys, and the rack waits; BGSAVE is a moment for each key, and nobody waits. Nodes of
+a rack of processes save when a client says so: tell one before you stop them, and give one of them --load.
 
 One process per node; `rackmem switch --help` shows a rack.toml:
   rackmem kv --rack rack.toml --node 1 --listen 127.0.0.1:7380
@@ -46,7 +58,10 @@ An address other than loopback requires a password. Connections are encrypted wi
 
 /// Options of `rackmem kv`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct KvArgs {
+    #[command(subcommand)]
+    task: Option<Task>,
     #[command(flatten)]
     serve: ServeArgs,
     #[command(flatten)]
@@ -55,6 +70,14 @@ pub struct KvArgs {
     rack_args: RackArgs,
     #[command(flatten)]
     join: JoinArgs,
+}
+
+/// What else there is to do than to serve.
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Import a snapshot of Redis into a store that is in use, as a client of it
+    #[command(after_help = import::EXAMPLES)]
+    Import(import::ImportArgs),
 }
 
 /// How many copies a store may have; for clap.
@@ -91,6 +114,8 @@ struct ServeArgs {
     /// Keep N copies of the store, the same at every node; left out: what the rack's FILE says
     #[arg(long, value_name = "N", value_parser = copies)]
     copies: Option<u8>,
+    #[command(flatten)]
+    snapshots: SnapshotArgs,
 }
 
 impl ServeArgs {
@@ -111,6 +136,7 @@ impl ServeArgs {
             acl_file: self.aclfile.clone(),
             tls: self.secure.config(0),
             workers: self.workers.into(),
+            snapshot: self.snapshots.file(),
             ..ServerConfig::default()
         }
     }
@@ -182,6 +208,9 @@ struct JoinArgs {
 
 /// Serves until told to stop.
 pub fn run(args: &KvArgs, json: bool) -> Result<Ended> {
+    if let Some(Task::Import(args)) = &args.task {
+        return import::run(args, json).map(|()| Ended::Done);
+    }
     let (serve, join) = (&args.serve, &args.join);
     match (&join.rack, join.node, join.listen) {
         (Some(rack), Some(node), Some(listen)) => {
