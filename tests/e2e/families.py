@@ -112,6 +112,7 @@ def bitmaps(rng):
         "BITFIELD_RO ": [key, "GET", "u8", offset, pool(rng, "GET", "SET"), "i9", offset], "GET": [key], "STRLEN": [key],
         "SETRANGE": [key, pool(rng, 0, 3, 1500), pool(rng, b"\xff" * 8, b"\x80\x01", "x")],
     }
+    del table["OBJECT"]  # says how a string came about
     return table, near
 
 
@@ -123,8 +124,9 @@ def hyperloglogs(rng):
         **common(rng, key),
         "PFADD": [key], "PFADD ": [key, *[element] * 5], "PFADD  ": [key, *[element] * 100], "PFCOUNT": [key],
         "PFADD   ": [pool(rng, "h", "i"), *[element] * 3000], "PFCOUNT ": [key, key], "PFMERGE": [key, key],
-        "PFMERGE ": [key, key, key], "APPEND": [pool(rng, "j"), pool(rng, "x")],
+        "PFMERGE ": [key, key, key],
     }
+    del table["OBJECT"]  # says how a string came about
     return table, near
 
 
@@ -146,6 +148,7 @@ def sorts(rng):
         "SORT_RO": [key, pool(rng, "DESC", "STORE", "ALPHA")], "SORT_RO ": [key, "DESC", "ALPHA", "GET", "#"],
         "SORT      ": [key, "BY", pool(rng, "none"), "STORE", "out"],
     }
+    del table["OBJECT"]  # sorting changes it
     return table, near
 
 

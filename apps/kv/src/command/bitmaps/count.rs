@@ -130,7 +130,8 @@ pub(crate) fn bitcount<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let part = match call.args.len() {
         2 => Ok(Part::WHOLE),
         3 => Err(SYNTAX.into()),
-        _ => Part::parse(call, 2),
+        // Both numbers come before the unit.
+        _ => call.integer(3).and_then(|_| Part::parse(call, 2)),
     };
     // As in Redis, these words matter only for a key that is there.
     let count = look(call, *part.as_ref().unwrap_or(&Part::WHOLE), |bits| {

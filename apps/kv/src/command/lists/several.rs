@@ -52,8 +52,12 @@ fn several<M: Memory>(call: &mut Call<'_, '_, M>, at: usize, waits: bool) -> Out
     let end = End::named(call, behind)?;
     let count = match call.args.len() - behind - 1 {
         0 => 1,
-        2 if call.args.is(behind + 1, "count") => {
-            positive(behind + 2, "ERR count should be greater than 0")?
+        words @ 2.. if call.args.is(behind + 1, "count") => {
+            let count = positive(behind + 2, "ERR count should be greater than 0")?;
+            if words != 2 {
+                return Err(SYNTAX.into());
+            }
+            count
         }
         _ => return Err(SYNTAX.into()),
     };
