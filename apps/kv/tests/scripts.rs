@@ -292,3 +292,31 @@ fn scripts_at_all_nodes_are_one_after_the_other() {
 fn so_are_those_that_do_not_say_which_keys_they_touch() {
     accounts(false);
 }
+
+#[test]
+fn as_many_words_as_a_command_has_go_in_and_out() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    let words: Vec<String> = (0..20_000).map(|i| i.to_string()).collect();
+    let mut call: Vec<&[u8]> = vec![b"EVAL", b"return {#ARGV, ARGV[20000]}", b"0"];
+    call.extend(words.iter().map(|word| word.as_bytes()));
+    assert_eq!(client.call(&call), "[:20000 \"19999\"]");
+    call[1] = b"return ARGV";
+    let all = client.call(&call);
+    assert_eq!(all.len(), client.call(&call).len());
+    assert!(all.ends_with("\"19999\"]"));
+    call[1] =
+        b"redis.call('rpush', 'list', unpack(ARGV, 1, 7000)) return redis.call('llen', 'list')";
+    assert_eq!(client.call(&call), ":7000");
+    call[1] = b"return #redis.call('lrange', 'list', 0, -1)";
+    assert_eq!(client.call(&call), ":7000");
+    // More than Lua itself can have on its stack is an error, and the next script runs.
+    call[1] = b"return redis.call('rpush', 'list', unpack(ARGV, 1, 7990))";
+    let reply = client.call(&call);
+    assert!(reply.starts_with('-') || reply.starts_with(':'), "{reply}");
+    call[1] = b"return {unpack(ARGV)}";
+    assert!(client.call(&call).starts_with('-'));
+    call[1] = b"return #ARGV";
+    assert_eq!(client.call(&call), ":20000");
+    server.shutdown();
+}

@@ -238,38 +238,38 @@ impl Writer<'_, '_> {
     }
 
     fn map(&mut self, pairs: &Table, depth: usize) -> mlua::Result<()> {
-        let pairs: Vec<(Value, Value)> = pairs.pairs().collect::<mlua::Result<_>>()?;
-        self.reply.map(pairs.len());
-        for (key, value) in &pairs {
-            self.value(key, depth)?;
-            self.value(value, depth)?;
-        }
-        Ok(())
+        self.reply.map(count(pairs)?);
+        pairs.for_each(|key: Value, value: Value| {
+            self.value(&key, depth)?;
+            self.value(&value, depth)
+        })
     }
 
     fn set(&mut self, members: &Table, depth: usize) -> mlua::Result<()> {
-        let members: Vec<(Value, Value)> = members.pairs().collect::<mlua::Result<_>>()?;
-        self.reply.set(members.len());
-        for (member, _) in &members {
-            self.value(member, depth)?;
-        }
-        Ok(())
+        self.reply.set(count(members)?);
+        members.for_each(|member: Value, _: Value| self.value(&member, depth))
     }
 
     /// The elements before the first that is nil.
     fn array(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
-        let mut elements = Vec::new();
-        for i in 1.. {
-            match table.raw_get::<Value>(i)? {
-                Value::Nil => break,
-                value => elements.push(value),
-            }
+        // Twice, one at a time: Rust can hold only some thousand of Lua's values at once.
+        let mut len = 0;
+        while !table.raw_get::<Value>(len + 1)?.is_nil() {
+            len += 1;
         }
-        self.reply.array(elements.len());
-        elements
-            .iter()
-            .try_for_each(|value| self.value(value, depth))
+        self.reply.array(len);
+        (1..=len).try_for_each(|i| self.value(&table.raw_get(i)?, depth))
     }
+}
+
+/// Pairs of a table.
+fn count(table: &Table) -> mlua::Result<usize> {
+    let mut len = 0;
+    table.for_each(|_: Value, _: Value| {
+        len += 1;
+        Ok(())
+    })?;
+    Ok(len)
 }
 
 /// Without line ends.

@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -58,8 +59,13 @@ pub(crate) struct Engine {
     redis: Table,
     start: Function,
     start_function: Function,
-    compiled: HashMap<Sha, Compiled>,
+    /// Scripts by name. Their functions are in `functions`: of values that Rust holds there can be
+    /// some thousand only.
+    compiled: HashMap<Sha, Permissions>,
+    functions: Table,
     now: Rc<Now>,
+    /// A panic has gone through it.
+    broken: bool,
 }
 
 impl Compiled {
@@ -94,7 +100,9 @@ impl Engine {
             None => Box::new(Engine::new().map_err(|error| unusable(&error))?),
         };
         let result = f(&mut engine);
-        ENGINE.set(Some(engine));
+        if !engine.broken {
+            ENGINE.set(Some(engine));
+        }
         result
     }
 
@@ -120,6 +128,7 @@ impl Engine {
         let (start, start_function): (Function, Function) = prelude.call(parts)?;
         lua.set_globals(env.clone())?;
         watch(&lua, &now)?;
+        let functions = lua.create_table()?;
         Ok(Self {
             lua,
             env,
@@ -128,13 +137,21 @@ impl Engine {
             start,
             start_function,
             compiled: HashMap::new(),
+            functions,
             now,
+            broken: false,
         })
     }
 
     /// The script of this name, if this worker has it.
     pub fn find(&self, sha: &Sha) -> Option<Compiled> {
-        self.compiled.get(sha).cloned()
+        let permissions = *self.compiled.get(sha)?;
+        let name = self.lua.create_string(sha).ok()?;
+        Some(Compiled {
+            function: self.functions.raw_get(name).ok()?,
+            callback: false,
+            permissions,
+        })
     }
 
     /// Compiles a script, and keeps it.
@@ -152,8 +169,12 @@ impl Engine {
         };
         if self.compiled.len() >= MAX_COMPILED {
             self.compiled.clear();
+            self.functions.clear().map_err(|error| unusable(&error))?;
         }
-        self.compiled.insert(*sha, compiled.clone());
+        let name = self.lua.create_string(sha);
+        name.and_then(|name| self.functions.raw_set(name, &compiled.function))
+            .map_err(|error| unusable(&error))?;
+        self.compiled.insert(*sha, compiled.permissions);
         Ok(compiled)
     }
 
@@ -188,10 +209,14 @@ impl Engine {
         host: &mut dyn Host,
         reply: &mut Reply<'_>,
     ) -> Result<Ended, Failure> {
-        let returned = self
-            .words(keys, args)
-            .and_then(|words| self.call(script, words, host))
-            .map_err(|error| unusable(&error))?;
+        let words = self.words(keys, args).map_err(|error| unusable(&error))?;
+        // Where Rust would hold too many of Lua's values at once, mlua panics.
+        let called = catch_unwind(AssertUnwindSafe(|| self.call(script, words, host)));
+        let Ok(returned) = called else {
+            self.broken = true;
+            return Err("ERR Lua: too many values at once".into());
+        };
+        let returned = returned.map_err(|error| unusable(&error))?;
         let mut returned = returned.into_iter();
         let done = matches!(returned.next(), Some(Value::Boolean(true)));
         let value = returned.next().unwrap_or(Value::Nil);
@@ -216,11 +241,14 @@ impl Engine {
         args: impl Iterator<Item = &'w [u8]>,
     ) -> mlua::Result<(Table, Table)> {
         let lua = &self.lua;
-        let word = |word: &[u8]| lua.create_string(word);
-        let keys = keys.map(word).collect::<mlua::Result<Vec<_>>>()?;
-        let args = args.map(word).collect::<mlua::Result<Vec<_>>>()?;
-        let keys = lua.create_sequence_from(keys)?;
-        Ok((keys, lua.create_sequence_from(args)?))
+        let (key_table, arg_table) = (lua.create_table()?, lua.create_table()?);
+        for (i, key) in keys.enumerate() {
+            key_table.raw_set(i + 1, lua.create_string(key)?)?;
+        }
+        for (i, arg) in args.enumerate() {
+            arg_table.raw_set(i + 1, lua.create_string(arg)?)?;
+        }
+        Ok((key_table, arg_table))
     }
 
     fn call(
@@ -287,6 +315,11 @@ impl Engine {
             _ => "ERR unknown error".into(),
         };
         Err(format!("ERR Error registering functions: {text}").into())
+    }
+
+    /// Whether it can be used again.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.broken
     }
 
     /// The state, to make functions for it.

@@ -18,6 +18,8 @@ use crate::command::Failure;
 
 /// Bytes of all libraries, at most.
 const MAX_CODE: usize = 16 << 20;
+/// Functions of all libraries, at most.
+const MAX_FUNCTIONS: usize = 2048;
 /// Bytes before a library's text: its length.
 const LENGTH: usize = 4;
 /// Bytes of the number that tells one state of the libraries from another.
@@ -64,7 +66,9 @@ impl Functions {
 
     /// Keeps them for the next call of this thread.
     pub fn keep(self: Box<Self>) {
-        LOADED.set(Some(self));
+        if self.engine.is_whole() {
+            LOADED.set(Some(self));
+        }
     }
 
     /// None.
@@ -126,6 +130,9 @@ impl Functions {
         self.engine
             .load_library(&code[len..], register, running.clone())?;
         let functions = std::mem::take(&mut *found.borrow_mut());
+        if self.places.len() + functions.len() > MAX_FUNCTIONS {
+            return Err("ERR there are too many functions".into());
+        }
         if functions.is_empty() {
             return Err("ERR No functions registered".into());
         }
