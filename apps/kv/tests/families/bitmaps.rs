@@ -64,6 +64,12 @@ fn bits() {
         < :-1
         > BITPOS full 0 2
         < :-1
+        > BITPOS full 1 9223372036854775807 -1
+        < :-1
+        > BITPOS full 1 9223372036854775807 9223372036854775807 BIT
+        < :-1
+        > BITCOUNT full 9223372036854775807 9223372036854775807
+        < :0
         > BITPOS none 0
         < :0
         > BITPOS none 1

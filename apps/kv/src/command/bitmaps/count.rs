@@ -78,7 +78,7 @@ fn look<M: Memory, R>(
     mut f: impl FnMut(Bits<'_>) -> R,
 ) -> Result<Option<R>, Failure> {
     let (reach, skipped) = part.reach();
-    let (mut bytes, before) = (Vec::new(), skipped * 8);
+    let (mut bytes, before) = (Vec::new(), skipped.saturating_mul(8));
     let seen = call.db.read(call.word(1), reach, |meta, value| {
         bytes.clear();
         value.append_to(&mut bytes);
