@@ -29,7 +29,7 @@ def common(rng, key):
         "COPY": [key, key], "DEL": [key], "DISCARD": [], "EXEC": [], "EXISTS": [key], "EXPIRE": [key, pool(rng, 10**6, 0)],
         "MULTI": [], "OBJECT": [pool(rng, "ENCODING"), key], "RENAME": [key, key],
         "RPUSH": [pool(rng, "other"), pool(rng, "x")], "SET": [pool(rng, "s", "other"), pool(rng, "x", "12")],
-        "TTL": [key], "TYPE": [key], "WATCH": [key],
+        "TTL": [key], "TYPE": [key],
     }
 
 

@@ -30,6 +30,8 @@ fn orders_and_patterns() {
         < ["1" nil nil nil]
         > SORT l BY none
         < ["10" "9" "100" "1"]
+        > SORT l BY none DESC LIMIT 0 2
+        < ["1" "100"]
         > SORT l BY none GET none
         < [nil nil nil nil]
         > SORT l BY n*

@@ -163,8 +163,6 @@ fn lpos_options<M: Memory>(
 ) -> std::result::Result<(Search, Option<u64>), Failure> {
     const RANK_ZERO: &str = "ERR RANK can't be zero: use 1 to start from the first match, 2 from \
                              the second ... or use negative to start from the end of the list";
-    const OUT_OF_RANGE: &str = "ERR value is out of range, value must between \
-                                -9223372036854775807 and 9223372036854775807";
     let natural = |i: usize, refusal: &'static str| {
         let number = parse_i64(call.word(i)).and_then(|number| u64::try_from(number).ok());
         number.ok_or(Failure::from(refusal))
@@ -177,7 +175,6 @@ fn lpos_options<M: Memory>(
         if call.args.is(i, "rank") {
             let rank = match call.integer(i + 1)? {
                 0 => return Err(RANK_ZERO.into()),
-                i64::MIN => return Err(OUT_OF_RANGE.into()),
                 rank => rank,
             };
             (search.back, search.skip) = (rank < 0, rank.unsigned_abs() - 1);

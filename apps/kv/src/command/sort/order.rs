@@ -41,7 +41,7 @@ pub(super) fn ordered<M: Memory>(
     // A set has no order that could stay; where it is stored there must be one.
     let fixed = options.as_they_are() && kind == Kind::Set && options.store.is_some();
     if options.as_they_are() && !fixed {
-        if kind == Kind::SortedSet && options.descending {
+        if kind != Kind::Set && options.descending {
             elements.reverse();
         }
         return Ok(Ok(elements));
