@@ -61,3 +61,16 @@ pub use store::{
 pub const DATABASES: usize = 16;
 /// The longest value, in bytes.
 pub const MAX_VALUE: usize = 64 << 20;
+
+/// Compiles the store for each kind of memory in this package, so that programs and tests on it do not
+/// compile it again, each for itself.
+#[doc(hidden)]
+pub fn compiled() -> usize {
+    fn one<M: memory::Memory>() -> usize {
+        let bind: fn(Store<M>, ServerConfig) -> std::result::Result<Server, BindError> =
+            Server::bind;
+        let open: fn(M, Options) -> Result<Store<M>> = Store::open;
+        bind as usize + open as usize
+    }
+    one::<memory::HeapMemory>() + one::<rackmem::Node>() + one::<memory::CopiedMemory>()
+}
