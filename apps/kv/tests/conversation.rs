@@ -280,7 +280,7 @@ fn keys_and_expiry() {
         > OBJECT WHAT only
         < -ERR unknown subcommand 'WHAT'. Try OBJECT HELP.
         > MEMORY HELP
-        < [+MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are: +USAGE <key> [SAMPLES <count>] +    Return the bytes that a key and its value take. +HELP +    Print this.]
+        < [+MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are: +DOCTOR +    Return a report for people. +MALLOC-STATS +    Return what the allocator tells of itself: nothing here. +PURGE +    Give memory back that is not in use. +STATS +    Return where memory goes. +USAGE <key> [SAMPLES <count>] +    Return the bytes that a key and its value take. +HELP +    Print this.]
         > OBJECT ENCODING
         < -ERR wrong number of arguments for 'object|encoding' command
         > OBJECT

@@ -314,7 +314,7 @@ fn a_node_that_dies_once_more_costs_only_its_own_keys() {
         there > 0 && absent == 0 && away > 0,
         "{there} {absent} {away}"
     );
-    assert!(store.buckets_away() > 0 && store.buckets_away() < BUCKETS);
+    assert!(store.buckets_away() > 0 && store.buckets_away() < store.buckets());
 }
 
 #[test]
