@@ -64,6 +64,7 @@ pub const MAX_VALUE: usize = 64 << 20;
 
 /// Compiles the store for each kind of memory in this package, so that programs and tests on it do not
 /// compile it again, each for itself.
+#[cfg(not(test))]
 #[doc(hidden)]
 pub fn compiled() -> usize {
     fn one<M: memory::Memory>() -> usize {

@@ -63,7 +63,7 @@ pub enum Command {
     Demo(demo::DemoArgs),
     /// Serve a Redis-compatible store from every node of a rack
     #[command(after_help = kv::EXAMPLES)]
-    Kv(kv::KvArgs),
+    Kv(Box<kv::KvArgs>),
     /// Compute on a graph with all nodes of a rack: ranks, shortest paths, components
     #[command(after_help = graph::EXAMPLES)]
     Graph(graph::GraphArgs),

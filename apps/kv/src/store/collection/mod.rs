@@ -362,6 +362,9 @@ impl<M: Memory> Bucket<'_, M> {
         f: &mut impl FnMut(&mut Collection<'_, M>) -> Result<R>,
     ) -> Result<R> {
         let core = self.core;
+        // What a flush ends after this look is ended after the change: the old nodes are not freed
+        // under it.
+        self.flushes()?;
         let mut found = self.collection(id, kind)?;
         let expiry = found.expiry;
         let done = f(&mut found)?;

@@ -114,7 +114,7 @@ impl Eras {
                         Shape::of(key).command(key, &Call::Set { value }, false)
                     };
                     let words: Vec<_> = keys.iter().zip(&values).map(set).collect();
-                    let words: Vec<_> = words.iter().map(refer).collect();
+                    let words: Vec<_> = words.iter().map(|words| refer(words)).collect();
                     if !node.insist(&words, stop, |_, _| Ok(()))? {
                         return Ok(());
                     }
@@ -266,7 +266,7 @@ impl Eras {
             for keys in self.keys.chunks(WINDOW) {
                 let get = |key: &String| Shape::of(key).command(key, &Call::Get, false);
                 let words: Vec<_> = keys.iter().map(get).collect();
-                let words: Vec<_> = words.iter().map(refer).collect();
+                let words: Vec<_> = words.iter().map(|words| refer(words)).collect();
                 // As many as there may be keys are recorded, so there is room for each; a question
                 // that is asked again is the same one.
                 let asked = keys.iter().map(|key| log.begin(key, Call::Get));
@@ -310,7 +310,7 @@ impl Eras {
 }
 
 /// Words as a client sends them.
-fn refer(words: &Vec<String>) -> Vec<&str> {
+fn refer(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
 
