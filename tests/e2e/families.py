@@ -126,7 +126,8 @@ def hyperloglogs(rng):
         "PFADD   ": [pool(rng, "h", "i"), *[element] * 3000], "PFCOUNT ": [key, key], "PFMERGE": [key, key],
         "PFMERGE ": [key, key, key],
     }
-    del table["OBJECT"]  # says how a string came about
+    # These show how a string came about, and the estimate that Redis keeps in it.
+    del table["OBJECT"], table["SET"]
     return table, near
 
 
@@ -149,6 +150,8 @@ def sorts(rng):
         "SORT      ": [key, "BY", pool(rng, "none"), "STORE", "out"],
     }
     del table["OBJECT"]  # sorting changes it
+    # A set has no order in which it could stay, so no set gets another key's name.
+    del table["RENAME"], table["COPY"]
     return table, near
 
 

@@ -46,6 +46,8 @@ fn bits() {
         < -ERR syntax error
         > BITCOUNT t 0 1 WORD
         < -ERR syntax error
+        > BITCOUNT t -1 -2 WORD
+        < :0
         > BITCOUNT none 0
         < :0
         > BITPOS t 1

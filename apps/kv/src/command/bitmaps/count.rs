@@ -129,7 +129,7 @@ impl Bits<'_> {
 pub(crate) fn bitcount<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let part = match call.args.len() {
         2 => Ok(Part::WHOLE),
-        3 => Err(SYNTAX.into()),
+        3 | 6.. => Err(SYNTAX.into()),
         // Both numbers come before the unit.
         _ => call.integer(3).and_then(|_| Part::parse(call, 2)),
     };
@@ -139,11 +139,15 @@ pub(crate) fn bitcount<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     })?;
     call.found(count.is_some());
     if count.is_some() {
-        let part = part?;
-        if part.first < 0 && part.last < 0 && part.first > part.last {
+        if call.args.len() < 6
+            && let (Ok(first), Ok(last)) = (call.integer(2), call.integer(3))
+            && (last..0).contains(&first)
+            && first != last
+        {
             call.reply.int(0);
             return Ok(());
         }
+        part?;
     }
     call.reply.count(count.unwrap_or(0));
     Ok(())
@@ -157,6 +161,7 @@ pub(crate) fn bitpos<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     };
     let part = match call.args.len() {
         3 => Ok(Part::WHOLE),
+        7.. => Err(SYNTAX.into()),
         _ => Part::parse(call, 3),
     };
     // Zeros follow a string, unless it was said where to end.
