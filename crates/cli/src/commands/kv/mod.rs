@@ -107,8 +107,8 @@ struct ServeArgs {
     /// Serve clients of each node with W threads
     #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     workers: u16,
-    /// Create the store with B buckets (a lock and a page each), which become more when they are
-    /// full: a power of two, the same at every node
+    /// Create the store with B buckets, which become more when they are full: a power of two,
+    /// the same at every node
     #[arg(long, value_name = "B", default_value_t = 1 << 10)]
     buckets: usize,
     /// Keep N copies of the store, the same at every node; left out: what the rack's FILE says
@@ -154,8 +154,7 @@ struct TlsArgs {
     /// Let in only clients with a certificate of an authority in FILE
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_ca: Option<PathBuf>,
-    /// Listen for TLS on PORT (at node 1 on PORT+1 and so on; 0: any free ports), and for plain
-    /// text as before; left out: for TLS only
+    /// Listen for TLS on PORT, at node 1 on PORT+1 and so on, beside plain text; left out: TLS only
     #[arg(long, value_name = "PORT", requires = "tls_cert")]
     tls_port: Option<u16>,
 }

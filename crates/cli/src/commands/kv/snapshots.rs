@@ -19,8 +19,8 @@ const MIB: u64 = 1 << 20;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Snapshots")]
 pub struct SnapshotArgs {
-    /// Load FILE, a snapshot of Redis (RDB), before clients are served, if the store has no keys;
-    /// it may be missing if --save-to names it too
+    /// Load FILE, a snapshot of Redis (RDB), into a store without keys; need not be there yet if
+    /// --save-to names it
     #[arg(long, value_name = "FILE")]
     load: Option<PathBuf>,
     /// Let SAVE and BGSAVE write FILE, which Redis 7 loads; nodes of one process save when they
