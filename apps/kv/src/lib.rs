@@ -62,8 +62,8 @@ pub const DATABASES: usize = 16;
 /// The longest value, in bytes.
 pub const MAX_VALUE: usize = 64 << 20;
 
-/// Compiles the store for each kind of memory in this package, so that programs and tests on it do not
-/// compile it again, each for itself.
+/// Compiles the store for each kind of memory in this package, so that programs and tests on it do
+/// not compile it again, each for itself.
 #[cfg(not(test))]
 #[doc(hidden)]
 pub fn compiled() -> usize {
