@@ -35,7 +35,9 @@ def test_scripts_answer_as_in_redis(ports, redis_port, name):  # noqa: F811
     # A transaction belongs to a connection: from there on one node is asked.
     alone = lines.index("MULTI") if "MULTI" in lines else len(lines)
     for turn, line in enumerate(lines):
-        node = 0 if turn >= alone else turn % len(ours)
+        # Functions that count calls do so in a variable of the library, which each node has.
+        counts = line.lower().startswith("fcall c ")
+        node = 0 if turn >= alone or counts else turn % len(ours)
         assert ours[node].say(line) == theirs.say(line), line
     for connection in [theirs, *ours]:
         connection.close()
