@@ -22,7 +22,9 @@ pub fn fuzz(input: &[u8]) {
         for (key, value) in keys(&file) {
             let body = Body::from(&value);
             let mut writer = Writer::new(Vec::new()).expect("memory takes all");
-            let written = writer.key(0, &key, None, &body).and_then(|()| writer.finish());
+            let written = writer
+                .key(0, &key, None, &body)
+                .and_then(|()| writer.finish());
             let again = keys(&written.expect("memory takes all"));
             assert_eq!(again, [(key, plain(value.clone()))]);
             assert_eq!(payload(&dump::payload(body)), Some(plain(value)));
