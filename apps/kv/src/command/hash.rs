@@ -148,11 +148,7 @@ pub(super) fn hlen<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 pub(super) fn hdel<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let fields: Vec<_> = call.args.from(2).map(hashed).collect();
     let gone = call.db.change(call.word(1), Kind::Hash, |hash| {
-        let mut gone = 0;
-        for field in &fields {
-            gone += usize::from(hash.remove(FIELDS, field)?.is_some());
-        }
-        Ok(gone)
+        hash.remove_all(FIELDS, &fields)
     })?;
     call.reply.count(gone);
     Ok(())

@@ -7,7 +7,6 @@ use crate::number::parse_i64;
 use crate::resp::args::Args;
 
 /// Which words of a command are keys.
-#[allow(dead_code)] // until there is a command of each kind
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyWords {
     /// Every `step`th from the first, 0 when there are none, to the last, negative from the end.

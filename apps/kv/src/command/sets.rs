@@ -34,11 +34,7 @@ pub(super) fn sadd<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 pub(super) fn srem<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let members: Vec<_> = call.args.from(2).map(hashed).collect();
     let gone = call.db.change(call.word(1), Kind::Set, |set| {
-        let mut gone = 0;
-        for member in &members {
-            gone += usize::from(set.remove(MEMBERS, member)?.is_some());
-        }
-        Ok(gone)
+        set.remove_all(MEMBERS, &members)
     })?;
     call.reply.count(gone);
     Ok(())

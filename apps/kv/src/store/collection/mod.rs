@@ -89,7 +89,6 @@ impl<M: Memory> Nodes for Core<M> {
 /// A key's collection, while its bucket is held. Trees are numbered as in the table above.
 pub(crate) struct Collection<'a, M: Memory> {
     core: &'a Core<M>,
-    #[allow(dead_code)]
     pub kind: Kind,
     /// Whether the key is there.
     pub existed: bool,
@@ -98,7 +97,6 @@ pub(crate) struct Collection<'a, M: Memory> {
     trees: Vec<Tree>,
 }
 
-#[allow(dead_code)] // until every family of commands is here
 impl<M: Memory> Collection<'_, M> {
     /// Entries in a tree.
     pub fn count(&self, tree: usize) -> u64 {
@@ -156,6 +154,15 @@ impl<M: Memory> Collection<'_, M> {
         self.trees[tree].remove(self.core, key)
     }
 
+    /// Takes keys out; says how many were there.
+    pub fn remove_all(&mut self, tree: usize, keys: &[Vec<u8>]) -> Result<usize> {
+        let mut gone = 0;
+        for key in keys {
+            gone += usize::from(self.remove(tree, key)?.is_some());
+        }
+        Ok(gone)
+    }
+
     /// Puts an entry before the one at `index`, in a tree without keys.
     pub fn insert(&mut self, tree: usize, index: u64, value: &[u8]) -> Result<()> {
         self.trees[tree].insert(self.core, index, value)
@@ -169,16 +176,6 @@ impl<M: Memory> Collection<'_, M> {
     /// Takes out what is at these positions.
     pub fn cut(&mut self, tree: usize, range: Range<u64>) -> Result<()> {
         self.trees[tree].cut(self.core, range)
-    }
-
-    /// Bytes of memory that its nodes take, beside the record.
-    pub fn bytes(&self) -> Result<usize> {
-        let mut sum = 0;
-        for tree in &self.trees {
-            let places = tree.places(self.core)?;
-            sum += places.iter().map(|place| place.len).sum::<usize>();
-        }
-        Ok(sum)
     }
 
     /// Bytes of leaves that may stay in the record.
