@@ -277,9 +277,15 @@ fn idle<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
+/// MEMORY USAGE key [SAMPLES count]. All is counted, however many samples would do.
 pub(super) fn usage<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    match call.db.meta(call.word(2))? {
-        Some(meta) => call.reply.count(meta.footprint),
+    match call.args.len() {
+        3 => {}
+        5 if call.args.is(3, "samples") && call.integer(4)? >= 0 => {}
+        _ => return Err(SYNTAX.into()),
+    }
+    match call.db.footprint(call.word(2))? {
+        Some(bytes) => call.reply.count(bytes),
         None => call.reply.nil(),
     }
     Ok(())

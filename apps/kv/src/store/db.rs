@@ -151,6 +151,30 @@ impl<'a, M: Memory> Db<'a, M> {
         self.read(key, Reach::Nothing, |meta, _| *meta)
     }
 
+    /// Bytes that a key takes: its record, the extent of a long value, the nodes of a collection.
+    /// `None`: there is no such key. Reads the inner nodes of a collection, not its leaves.
+    pub fn footprint(&self, key: &[u8]) -> Result<Option<usize>> {
+        let id = self.id(key)?;
+        self.core.reading_key(self.scope, id.hash, |bucket| {
+            let about =
+                bucket.lookup(&id, Reach::Nothing, &mut |meta: &Meta, _: Value<'_>| *meta)?;
+            let Some(meta) = about.found else {
+                return Ok(None);
+            };
+            if meta.kind == Kind::String {
+                return Ok(Some(meta.footprint));
+            }
+            let mut head = |_: &Meta, value: Value<'_>| {
+                let mut bytes = Vec::new();
+                value.append_to(&mut bytes);
+                bytes
+            };
+            let head = bucket.lookup(&id, Reach::All, &mut head)?.found;
+            let nodes = self.core.node_bytes(meta.kind, &head.unwrap_or_default())?;
+            Ok(Some(meta.footprint + nodes))
+        })
+    }
+
     /// Sets a key, whatever it was.
     #[inline]
     pub fn set(&self, key: &[u8], value: &[u8]) -> Result<()> {

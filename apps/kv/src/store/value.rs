@@ -18,7 +18,7 @@ pub struct Meta {
     pub expiry: u64,
     /// Whether the value has memory of its own outside its page.
     pub extent: bool,
-    /// Bytes the key and value take, with the store's own.
+    /// Bytes that the record and its extent take: see [`Db::footprint`](super::Db::footprint).
     pub footprint: usize,
     pub(crate) stamp: u64,
 }

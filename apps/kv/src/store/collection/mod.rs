@@ -421,6 +421,19 @@ impl<M: Memory> Core<M> {
         Ok(())
     }
 
+    /// Bytes of memory that the nodes of a collection have been given.
+    pub fn node_bytes(&self, kind: Kind, bytes: &[u8]) -> Result<usize> {
+        let mut sum = 0;
+        for tree in head::decode(kind, bytes)? {
+            sum += tree
+                .places(self)?
+                .iter()
+                .map(|place| place.len)
+                .sum::<usize>();
+        }
+        Ok(sum)
+    }
+
     /// Whether all nodes of a collection are still there, or may come back.
     pub fn is_whole(&self, kind: Kind, bytes: &[u8]) -> Result<bool> {
         for tree in head::decode(kind, bytes)? {
