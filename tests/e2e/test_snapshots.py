@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import WIND_DOWN, binary
+from racks import WIND_DOWN, binary
 
 redis = pytest.importorskip("redis")
 

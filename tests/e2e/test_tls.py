@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import WIND_DOWN, binary
+from racks import WIND_DOWN, binary
 
 redis = pytest.importorskip("redis")
 
