@@ -44,7 +44,7 @@ struct Known {
 /// The users.
 #[derive(Debug)]
 pub(crate) struct Users {
-    catalog: Catalog,
+    catalog: Arc<Catalog>,
     /// The default user while nobody has changed it.
     own: Mutex<Arc<User>>,
     known: RwLock<Known>,
@@ -59,7 +59,7 @@ pub(crate) struct Users {
 impl Users {
     /// Nobody is known before [`Users::refresh`].
     pub fn new(
-        catalog: Catalog,
+        catalog: Arc<Catalog>,
         password: Option<&str>,
         file: Option<PathBuf>,
         exposed: bool,

@@ -7,9 +7,9 @@ use super::settings::Settings;
 use super::slowlog::Slowlog;
 use crate::acl::{Catalog, Users};
 use crate::command::Failure;
-use crate::command::index::Index;
 use crate::memory::Memory;
 use crate::store::Store;
+use std::sync::Arc;
 
 /// A server's users and settings.
 #[derive(Debug)]
@@ -25,11 +25,11 @@ pub(crate) struct Control {
 
 impl Control {
     /// As `config` says. The users are known after [`Users::refresh`].
-    pub fn new<M: Memory>(config: &ServerConfig, commands: &Index<M>) -> Self {
+    pub fn new(config: &ServerConfig, catalog: Arc<Catalog>) -> Self {
         let exposed = !config.addr.ip().is_loopback();
         let (password, file) = (config.password.as_deref(), config.acl_file.clone());
         Self {
-            users: Users::new(Catalog::new(commands), password, file, exposed),
+            users: Users::new(catalog, password, file, exposed),
             settings: Settings::new(config.max_clients),
             slowlog: Slowlog::default(),
             pause: Pause::default(),

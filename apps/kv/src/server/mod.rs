@@ -35,6 +35,7 @@ use self::hub::Hub;
 use self::registry::Registry;
 use self::shared::{Desk, Shared};
 use self::worker::{LISTENER, Listener as Port, SECURE, WAKER, Worker};
+use crate::acl::Catalog;
 use crate::command::index::Index;
 use crate::memory::Memory;
 use crate::script::running::Scripts;
@@ -62,7 +63,7 @@ impl Server {
         config.check()?;
         let addr = config.addr;
         let commands = Index::new();
-        let control = Control::new(&config, &commands);
+        let control = Control::new(&config, Arc::new(Catalog::new(&commands)));
         control.begin(&store).map_err(BindError::Users)?;
         let tls = config.load_tls()?;
         Self::start(store, config, commands, control, tls)

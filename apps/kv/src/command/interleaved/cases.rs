@@ -54,6 +54,40 @@ pub(super) const PARTS: Cases = Cases {
     ],
 };
 
+/// Sorted sets, and places in them.
+pub(super) const SORTED: Cases = Cases {
+    before: &[
+        &[],
+        &["ZADD a 1 x 2 y 3 z", "ZADD b 5 y"],
+        &["ZADD a 1 x 2 LONG 3 LONGER", "SET b 2"],
+    ],
+    commands: &[
+        "ZADD a 5 x",
+        "ZADD a GT INCR 1 x",
+        "ZINCRBY a 2 y",
+        "ZREM a x LONG",
+        "ZPOPMIN a",
+        "ZMPOP 2 b a MAX",
+        "ZRANGE a 0 -1 WITHSCORES",
+        "ZINTER 2 a b WITHSCORES",
+        "ZUNIONSTORE b 2 a b",
+        "ZDIFFSTORE a 2 a b",
+        "ZRANGESTORE b a 0 1",
+        "ZREMRANGEBYSCORE a 1 2",
+        "GEOSEARCHSTORE b a FROMLONLAT 0 0 BYRADIUS 9999 mi",
+        "WATCH b; MULTI; ZADD a 4 q; ZPOPMAX b; !EXEC",
+    ],
+    others: &[
+        &["ZADD a 4 w"],
+        &["ZREM a x y"],
+        &["DEL a", "ZADD b 6 z"],
+        &["ZMPOP 2 a b MIN"],
+        &["SET b 8"],
+        &["RENAME a b"],
+        &["FLUSHALL", "ZADD a 9 x"],
+    ],
+};
+
 const BEFORE: &[&[&str]] = &[
     &[],
     &["SET a 1", "SET b 2"],

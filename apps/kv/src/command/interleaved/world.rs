@@ -1,11 +1,12 @@
 //! Two clients, each at a node of its own, of one store.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::interrupted::Interrupted;
+use crate::acl::Catalog;
 use crate::command::dispatch::{dispatch, run, write_failure};
 use crate::command::index::Index;
 use crate::command::{Command, Handler};
@@ -61,6 +62,9 @@ impl Script {
     }
 }
 
+/// What rules of users can be about: the same for all servers.
+static CATALOG: OnceLock<Arc<Catalog>> = OnceLock::new();
+
 /// A client of a node.
 pub(super) struct Client {
     shared: Arc<Shared<Interrupted>>,
@@ -76,7 +80,8 @@ impl Client {
         let rack = Box::new(store.clone());
         let client = registry.add(nowhere, nowhere, 1).expect("the first");
         let (config, commands) = (ServerConfig::default(), Index::new());
-        let control = Control::new(&config, &commands);
+        let catalog = CATALOG.get_or_init(|| Arc::new(Catalog::new(&commands)));
+        let control = Control::new(&config, catalog.clone());
         let shared = Shared {
             store,
             config,
@@ -141,8 +146,8 @@ impl Client {
 pub(super) struct World {
     /// Its commands are interrupted.
     pub slow: Client,
-    /// By this one's.
-    pub other: Client,
+    /// By this one's. None while it speaks in the middle of the first one's command.
+    other: Option<Client>,
 }
 
 impl World {
@@ -159,10 +164,14 @@ impl World {
         let (other, slow) = (open(other), open(slow));
         let mut world = World {
             slow: Client::new(slow, overrides),
-            other: Client::new(other, &Overrides::default()),
+            other: Some(Client::new(other, &Overrides::default())),
         };
-        world.other.say_all(before);
+        world.other().say_all(before);
         world
+    }
+
+    pub fn other(&mut self) -> &mut Client {
+        self.other.as_mut().expect("it does not speak just now")
     }
 
     /// Lets the other client say `others` at a moment of the command: what both were told. `None`:
@@ -174,13 +183,14 @@ impl World {
         others: &'static [&'static str],
     ) -> Option<(String, Vec<String>)> {
         let memory = self.slow.shared.store.memory().clone();
-        let spare = Client::new(self.other.shared.store.clone(), &Overrides::default());
-        let mut other = std::mem::replace(&mut self.other, spare);
-        memory.during(
+        let mut other = self.other.take()?;
+        let (reply, (told, other)) = memory.during(
             moment,
             || self.slow.say(command),
-            move || other.say_all(others),
-        )
+            move || (other.say_all(others), other),
+        )?;
+        self.other = Some(other);
+        Some((reply, told))
     }
 
     /// What is there in the end.
@@ -190,14 +200,16 @@ impl World {
             "MGET a b",
             "LRANGE a 0 -1",
             "LRANGE b 0 -1",
+            "ZRANGE a 0 -1 WITHSCORES",
+            "ZRANGE b 0 -1 WITHSCORES",
             "PTTL a",
             "PTTL b",
             "SELECT 1",
             "MGET a b",
             "DBSIZE",
         ];
-        let left = self.other.say_all(&look);
-        self.other.say("SELECT 0");
+        let left = self.other().say_all(&look);
+        self.other().say("SELECT 0");
         left
     }
 }
@@ -208,8 +220,8 @@ const SEED: u64 = 3;
 #[test]
 fn keys_lie_apart_where_there_are_several_buckets() {
     for buckets in super::BUCKETS {
-        let world = World::new(buckets, &["SET a 1", "SET b 2"], &Overrides::default());
-        let db = world.other.shared.store.first();
+        let mut world = World::new(buckets, &["SET a 1", "SET b 2"], &Overrides::default());
+        let db = world.other().shared.store.first();
         let mut keys = crate::Keys::default();
         db.scan(0, 1, &mut keys).expect("a scan");
         let apart = keys.len() == 1;
