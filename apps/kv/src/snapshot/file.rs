@@ -5,7 +5,7 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::save::{Moment, SaveError, Saved, save};
+use super::save::{Moment, SaveError, Saved, View, save_as};
 use crate::memory::Memory;
 use crate::store::Store;
 
@@ -21,11 +21,29 @@ pub fn save_file<M: Memory>(
     store: &Store<M>,
     moment: Moment,
     path: &Path,
-    go_on: impl FnMut(&Saved) -> bool,
+    mut go_on: impl FnMut(&Saved) -> bool,
+) -> Result<Saved, SaveError> {
+    if moment == Moment::Each {
+        return write(store, View::Each, path, &mut go_on);
+    }
+    match write(store, View::Shared, path, &mut go_on) {
+        // A reader cannot mend what has died.
+        Err(SaveError::Store(error)) if error.is_node_lost() => {
+            write(store, View::Alone, path, &mut go_on)
+        }
+        done => done,
+    }
+}
+
+fn write<M: Memory>(
+    store: &Store<M>,
+    view: View,
+    path: &Path,
+    go_on: &mut impl FnMut(&Saved) -> bool,
 ) -> Result<Saved, SaveError> {
     let fresh = Fresh::beside(path)?;
     let out = BufWriter::with_capacity(BUFFER, File::create(&fresh.0)?);
-    let (out, saved) = save(store, moment, out, go_on)?;
+    let (out, saved) = save_as(store, view, out, go_on)?;
     let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.sync_all()?;
     std::fs::rename(&fresh.0, path)?;

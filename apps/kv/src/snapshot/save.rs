@@ -6,10 +6,8 @@ use std::io::{self, Write};
 use crate::error::Error;
 use crate::memory::Memory;
 use crate::rdb::Writer;
-use crate::store::{Db, Keys, Plan, Store};
-
-/// Keys looked for at a time.
-const BATCH: usize = 256;
+use crate::store::moving::Passed;
+use crate::store::{Db, Plan, Store};
 
 /// Which moment a snapshot shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,8 +15,9 @@ pub enum Moment {
     /// For each key another one, while others use the store.
     #[default]
     Each,
-    /// One for all keys. No other command runs in the rack until the snapshot has been written;
-    /// those that wait longer than the store is patient fail.
+    /// One for all keys. No command changes any in the rack until the snapshot has been written;
+    /// those that wait longer than the store is patient fail. [`save_file`](super::save_file) lets
+    /// others read meanwhile.
     All,
 }
 
@@ -73,7 +72,7 @@ impl From<io::Error> for SaveError {
 }
 
 /// Writes all keys to `out`, which gets many small writes. `go_on` is told of progress after each
-/// batch of keys, and says whether to go on.
+/// bucket, and says whether to go on.
 ///
 /// # Errors
 /// `out` cannot be written, or some of the store cannot be read: then there is no snapshot.
@@ -83,46 +82,69 @@ pub fn save<M: Memory, W: Write>(
     out: W,
     go_on: impl FnMut(&Saved) -> bool,
 ) -> Result<(W, Saved), SaveError> {
-    match moment {
-        Moment::Each => all(store, |number| store.db(number), out, go_on),
-        Moment::All => {
+    let view = match moment {
+        Moment::Each => View::Each,
+        Moment::All => View::Alone,
+    };
+    save_as(store, view, out, go_on)
+}
+
+/// How the store is held while it is saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum View {
+    /// Bucket by bucket.
+    Each,
+    /// As it is at one moment, together with other readers. What has died with a node ends it.
+    Shared,
+    /// As it is at one moment, alone. What has died is mended on the way.
+    Alone,
+}
+
+pub(super) fn save_as<M: Memory, W: Write>(
+    store: &Store<M>,
+    view: View,
+    out: W,
+    go_on: impl FnMut(&Saved) -> bool,
+) -> Result<(W, Saved), SaveError> {
+    let standstill = match view {
+        View::Each => None,
+        View::Shared => Some(store.standstill()?),
+        View::Alone => {
             let plan = Plan {
                 whole: true,
                 ..Plan::default()
             };
-            let standstill = store.transaction([], plan)?;
-            all(store, |number| standstill.db(number), out, go_on)
+            Some(store.transaction([], plan)?)
         }
-    }
+    };
+    let held = standstill.as_ref().and_then(|held| held.db(0));
+    write(store, held.unwrap_or(store.first()), out, go_on)
 }
 
-fn all<'a, M: Memory, W: Write>(
+/// Writes the keys of all databases, as `db` sees them.
+fn write<M: Memory, W: Write>(
     store: &Store<M>,
-    db: impl Fn(u8) -> Option<Db<'a, M>>,
+    db: Db<'_, M>,
     out: W,
     mut go_on: impl FnMut(&Saved) -> bool,
 ) -> Result<(W, Saved), SaveError> {
     reachable(store)?;
     let mut writer = Writer::new(out)?;
     writer.about(b"rackmem-version", env!("CARGO_PKG_VERSION").as_bytes())?;
-    let seconds = store.first().now() / 1000;
+    let seconds = db.now() / 1000;
     writer.about(b"ctime", seconds.to_string().as_bytes())?;
-    let mut saved = Saved::default();
-    for db in (0..crate::DATABASES as u8).filter_map(db) {
-        let (mut keys, mut cursor) = (Keys::default(), 0);
-        loop {
-            keys.clear();
-            cursor = db.scan(cursor, BATCH, &mut keys)?;
-            for key in keys.iter() {
-                saved.keys += u64::from(one(&db, key, &mut writer)?);
-            }
-            saved.bytes = writer.written();
-            if !go_on(&saved) {
-                return Err(SaveError::Stopped);
-            }
-            if cursor == 0 {
-                break;
-            }
+    let (mut saved, mut keys, mut cursor) = (Saved::default(), Vec::new(), 0);
+    loop {
+        cursor = db.pass(cursor, &mut keys)?;
+        for key in &keys {
+            saved.keys += u64::from(one(&db, key, &mut writer)?);
+        }
+        saved.bytes = writer.written();
+        if !go_on(&saved) {
+            return Err(SaveError::Stopped);
+        }
+        if cursor == 0 {
+            break;
         }
     }
     // What was looked for in buckets that were away was not found.
@@ -135,14 +157,24 @@ fn all<'a, M: Memory, W: Write>(
 /// Writes a key, if it is still there.
 fn one<M: Memory, W: Write>(
     db: &Db<'_, M>,
-    key: &[u8],
+    one: &Passed,
     writer: &mut Writer<W>,
 ) -> Result<bool, SaveError> {
-    let Some(found) = db.export(key)? else {
-        return Ok(false);
+    let far = match one.body {
+        Some(_) => None,
+        None => db
+            .select(one.db)
+            .map(|db| db.export(&one.key))
+            .transpose()?
+            .flatten(),
     };
-    let expiry = Some(found.expiry).filter(|expiry| *expiry != 0);
-    writer.key(db.number().into(), key, expiry, &found.body)?;
+    let (body, expiry) = match (&one.body, &far) {
+        (Some(body), _) => (body, one.expiry),
+        (None, Some(far)) => (&far.body, far.expiry),
+        (None, None) => return Ok(false),
+    };
+    let expiry = Some(expiry).filter(|expiry| *expiry != 0);
+    writer.key(one.db.into(), &one.key, expiry, body)?;
     Ok(true)
 }
 

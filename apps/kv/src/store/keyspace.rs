@@ -68,6 +68,13 @@ impl Keys {
         self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
     }
 
+    fn append(&mut self, more: &Keys) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&more.bytes);
+        self.ends.extend(more.ends.iter().map(|end| start + end));
+        self.kinds.extend_from_slice(&more.kinds);
+    }
+
     /// Adds the live keys of one page.
     fn collect(&mut self, page: &Page<'_>, db: u8, now: u64) {
         for record in page
@@ -184,27 +191,46 @@ impl<M: Memory> Core<M> {
 }
 
 impl<M: Memory> Bucket<'_, M> {
-    /// Its pages one after the other, if no flush has ended what they hold of a database.
-    pub fn each_page(&self, db: u8, mut f: impl FnMut(&Page<'_>)) -> Result<()> {
-        if self.era(db)?.flushed > self.head().epoch() {
-            return Ok(());
+    /// [`Self::all_pages`], if no flush has ended what they hold of a database.
+    pub fn each_page<R>(
+        &self,
+        db: u8,
+        f: impl FnMut(&Page<'_>) -> R,
+        take: impl FnMut(R),
+    ) -> Result<()> {
+        match self.era(db)?.flushed > self.head().epoch() {
+            true => Ok(()),
+            false => self.all_pages(f, take),
         }
+    }
+
+    /// Shows `f` its pages one after the other; `take` gets what it says of each. `f` may see a
+    /// page several times, and its last word counts.
+    pub fn all_pages<R>(
+        &self,
+        mut f: impl FnMut(&Page<'_>) -> R,
+        mut take: impl FnMut(R),
+    ) -> Result<()> {
         let mut next = Some(At::Head);
         for _ in 0..MAX_CHAIN {
             let Some(at) = next else {
                 return Ok(());
             };
-            next = At::next(self.look(at, |page| {
-                f(page);
-                page.next()
-            })?);
+            let (said, further) = self.look(at, |page| (f(page), page.next()))?;
+            take(said);
+            next = At::next(further);
         }
         Err(Error::Corrupt("a chain of pages does not end"))
     }
 
     fn collect(&self, db: u8, keys: &mut Keys) -> Result<()> {
         let now = self.core.clock.now();
-        self.each_page(db, |page| keys.collect(page, db, now))
+        let of_page = |page: &Page<'_>| {
+            let mut some = Keys::default();
+            some.collect(page, db, now);
+            some
+        };
+        self.each_page(db, of_page, |some| keys.append(&some))
     }
 }
 

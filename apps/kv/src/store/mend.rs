@@ -28,6 +28,7 @@ use super::open::waiting_for_members;
 use crate::error::{Error, Result};
 use crate::layout::counters::Counts;
 use crate::layout::kind::Kind;
+use crate::layout::page::Page;
 use crate::layout::superblock::{Losses, SETTINGS_BYTES};
 use crate::memory::{Fate, Memory, MemoryError};
 
@@ -190,14 +191,15 @@ impl<M: Memory> Core<M> {
                 if flushed > bucket.head().epoch() {
                     return Ok(counts);
                 }
-                bucket.each_page(db, |page| {
+                let of_page = |page: &Page<'_>| {
                     let mine = page
                         .records()
                         .filter(|r| r.db() == db && !r.expired(|| now));
-                    counts = mine.fold(counts, |sum, record| {
+                    mine.fold(Counts::default(), |sum, record| {
                         sum.plus(Counts::record(true, record.expiry != 0))
-                    });
-                })?;
+                    })
+                };
+                bucket.each_page(db, of_page, |more| counts = counts.plus(more))?;
                 Ok(counts)
             });
             // The content of an unreadable one is unknown; it counts as empty.

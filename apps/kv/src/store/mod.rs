@@ -25,7 +25,7 @@ mod locate;
 mod lock;
 mod lookup;
 mod mend;
-mod moving;
+pub(crate) mod moving;
 mod multi;
 mod open;
 mod ops;

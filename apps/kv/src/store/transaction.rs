@@ -64,6 +64,21 @@ impl<M: Memory> Store<M> {
     }
 }
 
+impl<M: Memory> Store<M> {
+    /// Takes all there is, to read it as it is at one moment: others read meanwhile.
+    ///
+    /// What has died with nodes is an error then, for mending is a change.
+    pub(crate) fn standstill(&self) -> Result<Transaction<'_, M>> {
+        let held = self.core.hold_all(Access::Read)?;
+        Ok(Transaction {
+            core: &self.core,
+            began: held.pinned.get().epoch,
+            held,
+            _right: None,
+        })
+    }
+}
+
 impl<M: Memory> Transaction<'_, M> {
     /// A database as the transaction sees it; `None` when there is none of that number.
     pub fn db(&self, number: u8) -> Option<Db<'_, M>> {

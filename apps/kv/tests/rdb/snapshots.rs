@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rackmem_kv::memory::HeapMemory;
 use rackmem_kv::rdb::{Body, Entry, Writer};
 use rackmem_kv::snapshot::{self, LoadCause, LoadError, LoadInto, Loaded, Moment, SaveError};
-use rackmem_kv::{Plan, Server, ServerConfig};
+use rackmem_kv::{Error, Options, Plan, Server, ServerConfig, Store};
 
 use crate::redis::{Client, Redis};
 use crate::restore::{Heap, serve, store};
@@ -235,6 +236,59 @@ fn snapshots_while_others_write() {
         }
         over.store(true, Ordering::Relaxed);
         assert!(writer.join().unwrap() > 0);
+    });
+}
+
+/// A file of one moment keeps writers out, not readers.
+#[test]
+fn saving_lets_others_read() {
+    let memory = HeapMemory::new(4096, 16 << 20, 1);
+    let open = || {
+        let options = Options {
+            buckets: 16,
+            patience: Duration::from_millis(50),
+            ..Options::default()
+        };
+        Store::open(memory.clone(), options).unwrap()
+    };
+    let (store, other) = (open(), open());
+    store.set(b"key", b"value").unwrap();
+    let (folder, mut looks) = (Folder::new("readers"), 0);
+    let look = || {
+        let mut value = Vec::new();
+        assert!(other.get(b"key", &mut value).unwrap());
+        assert!(matches!(other.set(b"key", b"x"), Err(Error::Busy(_))));
+    };
+    let go_on = |_: &snapshot::Saved| {
+        looks += 1;
+        std::thread::scope(|scope| scope.spawn(look).join().unwrap());
+        true
+    };
+    snapshot::save_file(&store, Moment::All, &folder.0.join("x.rdb"), go_on).unwrap();
+    assert_eq!(looks, 16);
+    other.set(b"key", b"after").unwrap();
+}
+
+/// A bucket has the keys of all databases, which are saved as they are at one moment.
+#[test]
+fn a_key_that_moves_between_databases_is_saved_once() {
+    let (store, over) = (store(), AtomicBool::new(false));
+    store.db(3).unwrap().set(b"key", b"here").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut at = 3;
+            while !over.load(Ordering::Relaxed) {
+                let to = (at + 7) % 16;
+                let moved = store.db(at).unwrap().move_to(b"key", to).unwrap();
+                assert_eq!(moved, Some(true));
+                at = to;
+            }
+        });
+        for _ in 0..200 {
+            let all = keys(&save(&store, Moment::Each)).unwrap();
+            assert_eq!(all.len(), 1);
+        }
+        over.store(true, Ordering::Relaxed);
     });
 }
 

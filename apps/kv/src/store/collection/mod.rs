@@ -114,6 +114,11 @@ impl<M: Memory> Collection<'_, M> {
         matches!(&root.link, node::Link::Here(node) if node.level() == 0)
     }
 
+    /// Whether all of it lies in the key's record, as [`Self::is_small`] says of a tree.
+    pub fn is_in_record(&self) -> bool {
+        (0..self.trees.len()).all(|tree| self.is_small(tree))
+    }
+
     /// The value of a key.
     pub fn get(&self, tree: usize, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.trees[tree].get(self.core, key)
@@ -343,13 +348,7 @@ impl<M: Memory> Bucket<'_, M> {
         if meta.kind != kind {
             return Err(Error::WrongType);
         }
-        Ok(Collection {
-            core: self.core,
-            kind,
-            existed: true,
-            expiry: meta.expiry,
-            trees: head::decode(kind, &bytes)?,
-        })
+        self.core.found(kind, &bytes, meta.expiry)
     }
 
     fn change_collection<R>(
@@ -399,6 +398,17 @@ impl<M: Memory> Core<M> {
             expiry: 0,
             trees: (0..kind.trees()).map(|_| Tree::default()).collect(),
         }
+    }
+
+    /// The collection that a record has.
+    pub(super) fn found(&self, kind: Kind, bytes: &[u8], expiry: u64) -> Result<Collection<'_, M>> {
+        Ok(Collection {
+            core: self,
+            kind,
+            existed: true,
+            expiry,
+            trees: head::decode(kind, bytes)?,
+        })
     }
 
     /// Frees new nodes if it is certain that no record points to them.

@@ -53,7 +53,7 @@ impl<M: Memory> Db<'_, M> {
     }
 }
 
-fn body<M: Memory>(found: &Collection<'_, M>) -> Result<Body> {
+pub(super) fn body<M: Memory>(found: &Collection<'_, M>) -> Result<Body> {
     let count = usize::try_from(found.count(0)).map_err(|_| Error::ValueTooLong)?;
     let mut body = match found.kind {
         Kind::List => Body::list(count),

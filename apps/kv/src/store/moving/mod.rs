@@ -2,4 +2,7 @@
 
 mod export;
 mod import;
+mod pass;
 mod stream;
+
+pub(crate) use pass::Passed;
