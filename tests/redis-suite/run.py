@@ -121,6 +121,7 @@ def output(suite, file, ports, seed, strict, left_out):
     environment = os.environ | {
         "RACK_PORTS": " ".join(map(str, ports)),
         "RACK_SEED": str(seed),
+        "RACK_FRESH": " ".join(PLAN["fresh"]),
         "RACK_FORGIVEN": " ".join(f"{{config set {name}}}" for name in PLAN["forgiven"]["settings"]),
         "TERM": "dumb",
     }

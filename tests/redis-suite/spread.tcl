@@ -44,6 +44,19 @@ proc blocked_everywhere {} {
 # settings that the plan lists may be refused anywhere.
 proc adapt {} {
     if {[info procs strict_r] ne "" || [info procs r] eq ""} return
+    rename start_server own_server
+    proc start_server {options code} {
+        # Every file has a fresh rack: as good as a server of its own, unless that is set up. A
+        # second server beside it is not to be had.
+        set file [string range [file rootname $::curfile] [string length "tests/"] end]
+        if {$file in $::env(RACK_FRESH) && "overrides" ni $options && "config" ni $options} {
+            if {[llength $::servers] > 0} {
+                return [send_data_packet $::test_server_fd ignore "a second server"]
+            }
+            set options [string map {external:skip ""} $options]
+        }
+        uplevel 1 [list own_server $options $code]
+    }
     rename s one_node_s
     proc s {args} {
         if {[lindex $args end] eq "blocked_clients"} { return [blocked_everywhere] }

@@ -128,8 +128,10 @@ fn transactions() {
 fn connections() {
     let server = server(|_| {});
     let mut client = Client::new(server.local_addr());
-    let names = client.say("COMMAND LIST").split(' ').count();
-    assert_eq!(client.say("COMMAND COUNT"), format!(":{names}"));
+    // The list has the subcommands too.
+    let names = client.say("COMMAND LIST");
+    let commands = names.split(' ').filter(|name| !name.contains('|')).count();
+    assert_eq!(client.say("COMMAND COUNT"), format!(":{commands}"));
     converse(
         &mut client,
         "
@@ -195,6 +197,11 @@ fn connections() {
         < :1
         > CLIENT REPLY OFF
         > SET quiet 2
+        > SUBSCRIBE news
+        < [\"subscribe\" \"news\" :1]
+        > PING
+        > UNSUBSCRIBE
+        < [\"unsubscribe\" \"news\" :0]
         > CLIENT REPLY ON
         < +OK
         > GET quiet
@@ -237,6 +244,89 @@ fn connections() {
     );
     server.shutdown();
     assert!(client.ended());
+}
+
+#[test]
+fn commands_tell_about_themselves_what_those_of_redis_do() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    converse(
+        &mut client,
+        r#"
+        > COMMAND LIST FILTERBY PATTERN config|g*
+        < ["config|get"]
+        > COMMAND LIST FILTERBY MODULE any
+        < []
+        > COMMAND LIST FILTERBY NAME any
+        < -ERR syntax error
+        > COMMAND GETKEYSANDFLAGS SET k v
+        < [["k" [+OW +update]]]
+        > COMMAND GETKEYSANDFLAGS SET k v GET
+        < [["k" [+RW +access +update]]]
+        > COMMAND GETKEYSANDFLAGS LMOVE a b LEFT RIGHT
+        < [["a" [+RW +access +delete]] ["b" [+RW +insert]]]
+        > COMMAND GETKEYSANDFLAGS DEL a
+        < [["a" [+RM +delete]]]
+        > COMMAND GETKEYSANDFLAGS STRLEN a
+        < [["a" [+RO]]]
+        > ACL CAT read write
+        < -ERR unknown subcommand or wrong number of arguments for 'CAT'. Try ACL HELP.
+        > ACL WHOAMI x
+        < -ERR wrong number of arguments for 'acl|whoami' command
+        > FUNCTION LOAD REPLACE now x
+        < -ERR Unknown option given: now
+        > ZADD z 1 a1 2 a2 3 a3
+        < :3
+        > ZRANGE z [a2 (a3 BYLEX
+        < ["a2"]
+        > ZLEXCOUNT z (a1 [a3
+        < :2
+        "#,
+    );
+    let publish = client.say("COMMAND INFO publish");
+    assert!(publish.contains("+pubsub"), "{publish}");
+    let pop = client.say("COMMAND INFO blpop");
+    assert!(pop.contains("+blocking"), "{pop}");
+}
+
+#[test]
+fn a_reader_of_a_group_does_not_wait_for_a_stream_that_is_gone() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    let mut waits = Client::new(server.local_addr());
+    let held_up = |client: &mut Client, count: usize| {
+        let shown = format!("blocked_clients:{count}\r\n");
+        while !client.say("INFO clients").contains(shown.trim()) {
+            std::thread::yield_now();
+        }
+    };
+    for change in ["SET s 1", "DEL s", "FLUSHALL"] {
+        client.say("DEL s");
+        client.say("XGROUP CREATE s group $ MKSTREAM");
+        waits.send(&[
+            b"XREADGROUP",
+            b"GROUP",
+            b"group",
+            b"me",
+            b"BLOCK",
+            b"0",
+            b"STREAMS",
+            b"s",
+            b">",
+        ]);
+        held_up(&mut client, 1);
+        client.say(change);
+        let gone = "-UNBLOCKED the stream key no longer exists";
+        assert_eq!(waits.reply(), gone, "{change}");
+        held_up(&mut client, 0);
+    }
+    // A command that a pause holds up counts as one that waits.
+    assert_eq!(client.say("CLIENT PAUSE 1000000 WRITE"), "+OK");
+    waits.send(&[b"SET", b"a", b"1"]);
+    held_up(&mut client, 1);
+    assert_eq!(client.say("CLIENT UNPAUSE"), "+OK");
+    assert_eq!(waits.reply(), "+OK");
+    held_up(&mut client, 0);
 }
 
 #[test]

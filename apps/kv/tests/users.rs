@@ -43,7 +43,11 @@ fn rules_say_what_may_be_done() {
         < +OK
         > SET wa 1 GET
         < -NOPERM this user has no permissions to access one of the keys used as arguments
+        > GETRANGE wa 0 1
+        < -NOPERM this user has no permissions to access one of the keys used as arguments
         > STRLEN wa
+        < :1
+        > STRLEN zz
         < -NOPERM this user has no permissions to access one of the keys used as arguments
         > STRLEN ra
         < :0
@@ -81,6 +85,12 @@ fn rules_say_what_may_be_done() {
         < -WRONGPASS invalid username-password pair or user is disabled.
         > ACL DRYRUN bob SET zz 1
         < "This user has no permissions to access the 'zz' key"
+        > ACL SETUSER bob +bitfield
+        < +OK
+        > ACL DRYRUN bob BITFIELD ra GET u4 0
+        < +OK
+        > ACL DRYRUN bob BITFIELD ra GET u4 0 SET u4 0 1
+        < "This user has no permissions to access the 'ra' key"
         > ACL DRYRUN bob GET a
         < "This user has no permissions to run the 'get' command"
         > ACL DRYRUN bob SET aa 1
@@ -98,6 +108,11 @@ fn rules_say_what_may_be_done() {
         "#,
     );
     assert!(client.say("ACL LOG 1").contains(r#""reason" "auth""#));
+    let queued = client.say("ACL LOG 3");
+    assert!(queued.contains(r#""context" "multi""#), "{queued}");
+    assert_eq!(client.say("CONFIG SET acllog-max-len 1"), "+OK");
+    client.say("AUTH nobody pw");
+    assert_eq!(client.say("ACL LOG").matches("reason").count(), 1);
     converse(&mut client, "> ACL LOG RESET\n< +OK\n> ACL LOG\n< []");
     assert_eq!(client.say("ACL GENPASS").len(), 64 + 2);
     assert_eq!(client.say("ACL GENPASS 5").len(), 2 + 2);
@@ -110,6 +125,7 @@ fn rules_are_shown_as_redis_shows_them() {
     for (rules, shown) in [
         ("reset", "off sanitize-payload resetchannels -@all"),
         ("on +@all", "on sanitize-payload resetchannels +@all"),
+        ("+client|id", "on sanitize-payload resetchannels +@all"),
         (
             "-get -client|kill",
             "on sanitize-payload resetchannels +@all -get -client|kill",
@@ -127,6 +143,14 @@ fn rules_are_shown_as_redis_shows_them() {
             "on sanitize-payload resetchannels -@all +get|foo",
         ),
         ("+get", "on sanitize-payload resetchannels -@all +get"),
+        (
+            "+@string +set",
+            "on sanitize-payload resetchannels -@all +@string",
+        ),
+        (
+            "nocommands +config -config|set +get|x -@admin",
+            "on sanitize-payload resetchannels -@all +config +get|x -@admin",
+        ),
         (
             "-@all +client -client|id",
             "on sanitize-payload resetchannels -@all +client -client|id",
@@ -180,6 +204,28 @@ fn rules_are_shown_as_redis_shows_them() {
             .say("ACL LIST")
             .ends_with("user eve on sanitize-payload ~a &* -@all\"]")
     );
+}
+
+#[test]
+fn who_may_not_hear_a_channel_any_more_is_cut_off() {
+    let server = server(|_| {});
+    let mut admin = Client::new(server.local_addr());
+    for (subscribe, keeps, loses) in [
+        ("SUBSCRIBE a", "&a", "&b* &s"),
+        ("SSUBSCRIBE s", "&*", "&a &b*"),
+        ("PSUBSCRIBE b*", "&a &b*", "&a &b1 &s"),
+    ] {
+        admin.say("ACL SETUSER bob on nopass +@all resetchannels &a &b* &s");
+        let mut client = Client::new(server.local_addr());
+        for command in ["AUTH bob x", "CLIENT SETNAME listener", subscribe] {
+            client.say(command);
+        }
+        for (rules, stays) in [(keeps, true), (loses, false)] {
+            admin.say(&format!("ACL SETUSER bob resetchannels {rules}"));
+            let listed = admin.say("CLIENT LIST").contains("name=listener");
+            assert_eq!(listed, stays, "{subscribe}, then {rules}");
+        }
+    }
 }
 
 #[test]
@@ -267,7 +313,7 @@ fn users_come_from_a_file_and_go_to_it() {
     let saved = std::fs::read_to_string(&path).unwrap();
     assert_eq!(
         saved,
-        "user bob on nopass sanitize-payload ~* resetchannels +@all\nuser default on nopass ~* &* +@all\n"
+        "user bob on nopass ~* resetchannels +@all\nuser default on nopass ~* &* +@all\n"
     );
     std::fs::write(&path, "user bob on >other +get\n").unwrap();
     assert_eq!(client.say("ACL LOAD"), "+OK");

@@ -101,7 +101,8 @@ pub(crate) fn permitted<M: Memory>(
     let users = &shared.control.users;
     let command = shared.commands.at(position);
     unlogged(users.catalog(), &session.user, command, position, args).map_err(|denied| {
-        users.log(&session.client, &session.user.name, context, denied.parts());
+        let (user, most) = (&session.user.name, shared.control.settings.acl_log_len());
+        users.log(&session.client, user, context, denied.parts(), most);
         denied.failure()
     })
 }

@@ -26,7 +26,31 @@ const BOTH: KeyUse = KeyUse {
     read: true,
     write: true,
 };
+/// Any right to the key will do.
+const ANY: KeyUse = KeyUse {
+    read: false,
+    write: false,
+};
 
+/// Commands that tell of a key no more than what writing it would: whether it, or something in it,
+/// is there, how much, and of which kind.
+const TELL_LITTLE: &[&str] = &[
+    "exists",
+    "hexists",
+    "hlen",
+    "hstrlen",
+    "llen",
+    "memory",
+    "object",
+    "scard",
+    "sismember",
+    "strlen",
+    "touch",
+    "type",
+    "watch",
+    "xlen",
+    "zcard",
+];
 /// Commands that write and answer with what they found.
 const READ_TOO: &[&str] = &[
     "getset",
@@ -92,7 +116,14 @@ const MOVING: &[&str] = &[
 pub(crate) fn uses<M: Memory>(command: &Command<M>, args: Args<'_>, nth: usize) -> KeyUse {
     let (name, first) = (command.name, nth == 0);
     if !command.flags.has(Flags::WRITE) {
-        return if SCRIPTS.contains(&name) { BOTH } else { READ };
+        return match name {
+            _ if SCRIPTS.contains(&name) => BOTH,
+            _ if TELL_LITTLE.contains(&name) => ANY,
+            _ => READ,
+        };
+    }
+    if name == "bitfield" && !changes_bits(args) {
+        return READ;
     }
     if name == "pfmerge" {
         return if first { BOTH } else { READ };
@@ -115,4 +146,9 @@ pub(crate) fn uses<M: Memory>(command: &Command<M>, args: Args<'_>, nth: usize) 
     } else {
         WRITE
     }
+}
+
+/// Whether a BITFIELD has anything but GET.
+fn changes_bits(args: Args<'_>) -> bool {
+    (2..args.len()).any(|i| args.is(i, "set") || args.is(i, "incrby"))
 }

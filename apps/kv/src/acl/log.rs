@@ -3,8 +3,6 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Refusals that are kept, at most.
-pub(super) const MAX_ENTRIES: usize = 128;
 /// Bytes of an object that are kept.
 const MAX_OBJECT: usize = 256;
 /// The same refusal within this time counts as one.
@@ -31,7 +29,8 @@ pub(crate) struct Entry {
 pub(super) struct Log(VecDeque<Entry>);
 
 impl Log {
-    pub fn add(&mut self, mut entry: Entry) {
+    /// Of the refusals `most` are kept.
+    pub fn add(&mut self, mut entry: Entry, most: usize) {
         entry.object.truncate(MAX_OBJECT);
         let same = |had: &Entry| {
             had.reason == entry.reason
@@ -45,7 +44,7 @@ impl Log {
             self.0.remove(at);
         }
         self.0.push_front(entry);
-        self.0.truncate(MAX_ENTRIES);
+        self.0.truncate(most);
     }
 
     pub fn newest(&self, count: usize) -> Vec<Entry> {
@@ -61,6 +60,8 @@ impl Log {
 mod tests {
     use super::*;
 
+    const MOST: usize = 128;
+
     #[test]
     fn what_is_refused_again_counts_and_the_log_is_bounded() {
         let entry = |object: String| Entry {
@@ -73,12 +74,12 @@ mod tests {
             client: String::new(),
         };
         let mut log = Log::default();
-        for i in 0..2 * MAX_ENTRIES {
-            log.add(entry(i.to_string()));
+        for i in 0..2 * MOST {
+            log.add(entry(i.to_string()), MOST);
         }
-        assert_eq!(log.newest(usize::MAX).len(), MAX_ENTRIES);
-        log.add(entry((2 * MAX_ENTRIES - 5).to_string()));
+        assert_eq!(log.newest(usize::MAX).len(), MOST);
+        log.add(entry((2 * MOST - 5).to_string()), MOST);
         let newest = log.newest(usize::MAX);
-        assert_eq!((newest.len(), newest[0].count), (MAX_ENTRIES, 2));
+        assert_eq!((newest.len(), newest[0].count), (MOST, 2));
     }
 }

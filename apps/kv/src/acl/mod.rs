@@ -17,7 +17,7 @@ mod users;
 
 pub(crate) use self::catalog::{CATEGORIES, Catalog, Unit, category};
 pub(crate) use self::check::{Context, Denied, permitted, unlogged};
-pub(crate) use self::key_use::{KeyUse, uses};
+pub(crate) use self::key_use::uses;
 pub(crate) use self::selector::Selector;
 pub(crate) use self::text::{channels, commands, flags, keys, line};
 pub(crate) use self::user::{DEFAULT, User, hash};

@@ -61,7 +61,12 @@ fn flag(user: &mut User, catalog: &Catalog, rule: &[u8]) -> Result<(), Why> {
         b"sanitize-payload" => user.sanitize = Some(true),
         b"skip-sanitize-payload" => user.sanitize = Some(false),
         b"clearselectors" => user.further.clear(),
-        b"reset" => *user = User::new(&user.name),
+        b"reset" => {
+            *user = User {
+                sanitize: Some(true),
+                ..User::new(&user.name)
+            };
+        }
         _ => return select(&mut user.base, catalog, rule),
     }
     Ok(())
@@ -211,11 +216,12 @@ fn command(selector: &mut Selector, catalog: &Catalog, word: &[u8], on: bool) ->
     let mut parts = lower.splitn(3, |byte| *byte == b'|');
     let (name, second, third) = (parts.next(), parts.next(), parts.next());
     let known = catalog.find(name.unwrap_or_default()).ok_or(UNKNOWN)?;
+    let contains = !catalog.family(known).is_empty();
     if third.is_some() {
-        return Err(DEEP);
+        return Err(if contains { DEEP } else { UNKNOWN });
     }
     let second = second.filter(|word| !word.is_empty()).ok_or(SYNTAX)?;
-    if !on || !catalog.family(known).is_empty() {
+    if !on || contains {
         return Err(UNKNOWN);
     }
     let second = std::str::from_utf8(second).map_err(|_| SYNTAX)?;

@@ -71,14 +71,12 @@ impl Selector {
                     .strip_prefix(name.as_str())
                     .is_some_and(|rest| rest.starts_with('|'))
         };
-        let before = self.rules.len();
         self.rules.retain(|rule| !of_it(rule));
         let plain = Self {
             rules: Vec::new(),
             ..self.clone()
         };
-        let implied = before != self.rules.len() && plain.implied(catalog, &self.rules, unit) == on;
-        if !implied {
+        if plain.implied(catalog, &self.rules, unit) != on {
             self.rules.push(format!("{}{name}", sign(on)));
         }
     }
@@ -106,8 +104,18 @@ impl Selector {
         for unit in (0..catalog.units.len()).filter(within) {
             self.units.put(unit, on);
         }
+        self.first_words.retain(|(command, _)| !within(command));
         let rule = format!("@{name}");
-        self.rules.retain(|had| had[1..] != rule);
+        // What was said of a command that is wholly in the category does not count any more.
+        let overruled = |had: &str| {
+            let named = catalog.find(had.as_bytes());
+            let command = had.split('|').next().unwrap_or(had);
+            match named.or_else(|| catalog.find(command.as_bytes())) {
+                Some(unit) => within(&unit) && catalog.family(unit).all(|unit| within(&unit)),
+                None => had == rule,
+            }
+        };
+        self.rules.retain(|had| !overruled(&had[1..]));
         self.rules.push(format!("{}{rule}", sign(on)));
     }
 

@@ -30,7 +30,7 @@ impl User {
             name: name.to_vec(),
             on: false,
             nopass: false,
-            sanitize: Some(true),
+            sanitize: None,
             passwords: Vec::new(),
             base: Selector::default(),
             further: Vec::new(),
@@ -42,7 +42,6 @@ impl User {
         Self {
             on: true,
             nopass: password.is_none(),
-            sanitize: None,
             passwords: password.iter().map(|word| hash(word.as_bytes())).collect(),
             base: Selector::open(catalog),
             ..Self::new(DEFAULT)
@@ -63,6 +62,12 @@ impl User {
             .iter()
             .fold(false, |known, have| known | same(have, &given));
         self.on && (self.nopass || known)
+    }
+
+    /// Whether it may subscribe to a channel, or a pattern of channels.
+    pub fn hears(&self, channel: &[u8], is_pattern: bool) -> bool {
+        self.selectors()
+            .any(|selector| selector.reaches_channel(channel, is_pattern))
     }
 
     pub fn selectors(&self) -> impl Iterator<Item = &Selector> {

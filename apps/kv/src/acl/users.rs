@@ -316,11 +316,18 @@ impl Users {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a refusal: the reason, and what was refused.
-    pub fn log(&self, client: &Client, user: &[u8], context: Context, what: (&'static str, &[u8])) {
+    /// Notes a refusal: the reason, and what was refused. `most` are kept.
+    pub fn log(
+        &self,
+        client: &Client,
+        user: &[u8],
+        context: Context,
+        what: (&'static str, &[u8]),
+        most: usize,
+    ) {
         let mut line = String::new();
         client.line(&self.catalog, &mut line);
-        self.entries().add(Entry {
+        let entry = Entry {
             count: 1,
             reason: what.0,
             context: context.name(),
@@ -328,7 +335,8 @@ impl Users {
             user: user.to_vec(),
             at: Instant::now(),
             client: line,
-        });
+        };
+        self.entries().add(entry, most);
     }
 
     /// The newest refusals.

@@ -109,6 +109,7 @@ fn setuser<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
             users.insert(name.to_vec(), Arc::new(user));
             Ok(())
         })?;
+    shared.end_strangers();
     call.reply.ok();
     Ok(())
 }

@@ -14,17 +14,26 @@ use crate::server::shared::Stats;
 const EVENTS: &str = "notify-keyspace-events";
 
 /// Settings that are what they are.
-const FIXED: [(&str, &str); 10] = [
-    ("appendonly", "no"),
+const FIXED: &[(&str, &str)] = &[
     ("appendfsync", "everysec"),
+    ("appendonly", "no"),
     ("cluster-enabled", "no"),
+    ("daemonize", "no"),
     ("databases", "16"),
+    ("hash-max-listpack-entries", "128"),
+    ("hash-max-listpack-value", "64"),
     ("hz", "10"),
     ("latency-monitor-threshold", "0"),
+    ("list-max-listpack-size", "-2"),
     ("maxmemory", "0"),
     ("maxmemory-samples", "5"),
+    ("replicaof", ""),
     ("save", ""),
+    ("set-max-intset-entries", "512"),
+    ("slaveof", ""),
     ("tcp-keepalive", "0"),
+    ("zset-max-listpack-entries", "128"),
+    ("zset-max-listpack-value", "64"),
 ];
 /// Where snapshots go: who could say that could write any file of the server's user.
 const PROTECTED: [&str; 2] = ["dir", "dbfilename"];

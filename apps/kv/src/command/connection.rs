@@ -54,6 +54,7 @@ fn log_in<M: Memory>(call: &mut Call<'_, '_, M>, user: &[u8], password: &[u8]) -
                 name,
                 Context::Client,
                 ("auth", b"AUTH"),
+                call.shared.control.settings.acl_log_len(),
             );
             Err("WRONGPASS invalid username-password pair or user is disabled.".into())
         }

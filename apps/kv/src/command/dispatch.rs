@@ -66,6 +66,12 @@ pub(crate) fn again<M: Memory>(
     act_for(0);
     match ran {
         Ok(()) => {}
+        Err(failure)
+            if args.is(0, "xreadgroup") && lost_stream(shared, session, args, &failure) =>
+        {
+            out.truncate(start);
+            write_failure(&LOST_STREAM.into(), session, stats, out);
+        }
         // A key of another type is not what it waits for.
         Err(Failure::Block(_) | Failure::Store(Error::WrongType)) => {
             out.truncate(start);
@@ -78,6 +84,31 @@ pub(crate) fn again<M: Memory>(
     }
     hush(session, out, start);
     true
+}
+
+const LOST_STREAM: &str = "UNBLOCKED the stream key no longer exists";
+
+/// Whether a reader of a group fails because a stream that it waits for is not there any more.
+fn lost_stream<M: Memory>(
+    shared: &Shared<M>,
+    session: &Session,
+    args: Args<'_>,
+    failure: &Failure,
+) -> bool {
+    match failure {
+        Failure::Store(Error::WrongType) => true,
+        Failure::Text(text) if text.starts_with(b"NOGROUP") => {
+            let (Some(position), Some(db)) = (
+                shared.commands.find(args.at(0)),
+                shared.store.db(session.db),
+            ) else {
+                return false;
+            };
+            let mut keys = shared.commands.at(position).keys.positions(args);
+            keys.any(|at| matches!(db.meta(args.at(at)), Ok(None)))
+        }
+        _ => false,
+    }
 }
 
 /// Takes a reply back that the client does not want.
@@ -96,7 +127,9 @@ fn hush(session: &mut Session, out: &mut Vec<u8>, start: usize) {
         .activity
         .queued
         .store(queued, Ordering::Relaxed);
-    if session.speech != Speech::On {
+    // What is told of subscriptions is no reply.
+    let told = std::mem::take(&mut session.confirmed);
+    if session.speech != Speech::On && !told {
         out.truncate(start);
     }
     if session.speech == Speech::Skip {
@@ -287,7 +320,11 @@ fn find<M: Memory>(
     if !session.trusted && !command.flags.has(Flags::OPEN) {
         return Err("NOAUTH Authentication required.".into());
     }
-    permitted(shared, session, position, args, Context::Client)?;
+    let context = match session.queue {
+        Some(_) => Context::Transaction,
+        None => Context::Client,
+    };
+    permitted(shared, session, position, args, context)?;
     Ok(position)
 }
 

@@ -63,7 +63,7 @@ fn read<M: Memory>(internal: &Db<'_, M>, running: &Arc<Running>) -> Result<Funct
 pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
     const {
         &[
-            ("load", 3..=4, load),
+            ("load", 3..=usize::MAX, load),
             ("delete", 3..=3, delete),
             ("flush", 2..=3, flush),
             ("list", 2..=5, list),
@@ -103,12 +103,12 @@ fn change<M: Memory>(
 }
 
 fn load<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let replace = call.args.len() == 4;
-    if replace && !call.args.is(2, "replace") {
-        let word = String::from_utf8_lossy(call.word(2));
+    let last = call.args.len() - 1;
+    if let Some(at) = (2..last).find(|at| !call.args.is(*at, "replace")) {
+        let word = String::from_utf8_lossy(call.word(at));
         return Err(format!("ERR Unknown option given: {word}").into());
     }
-    let code = call.word(call.args.len() - 1);
+    let (replace, code) = (last > 2, call.word(last));
     let (name, _) = library_name(code)?;
     change(call, |libraries| {
         let others = libraries

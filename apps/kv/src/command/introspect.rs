@@ -1,8 +1,9 @@
 //! COMMAND: the table, for clients that want to know it.
 
+use super::key_flags::key_flags;
 use super::key_words::KeyWords;
 use super::{Call, Command, Flags, Outcome, Subcommand, help, subcommand};
-use crate::acl::{CATEGORIES, Catalog, KeyUse, Unit, category, uses};
+use crate::acl::{CATEGORIES, Catalog, Unit, category};
 use crate::glob;
 use crate::memory::Memory;
 use crate::resp::args::Args;
@@ -38,7 +39,7 @@ pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
             ("count", 2..=2, count),
             ("info", 2..=usize::MAX, info),
             ("docs", 2..=usize::MAX, docs),
-            ("list", 2..=5, list),
+            ("list", 2..=usize::MAX, list),
             ("getkeys", 3..=usize::MAX, getkeys),
             ("getkeysandflags", 3..=usize::MAX, getkeys),
             ("help", 2..=2, help),
@@ -83,12 +84,22 @@ fn describe<M: Memory>(command: &Command<M>, catalog: &Catalog, at: usize, reply
     reply.int(i64::from(command.arity));
     let movable = command.keys.is_movable();
     let flags = command.flags.with(Flags::MOVABLE, movable);
-    names(&FLAG_NAMES, flags, reply);
+    let unit = &catalog.units[at];
+    let within = |name: &[u8]| unit.categories & category(name).unwrap_or(0) != 0;
+    let mut all: Vec<_> = FLAG_NAMES
+        .iter()
+        .filter(|(flag, _)| flags.has(*flag))
+        .map(|(_, name)| *name)
+        .collect();
+    all.extend(within(b"blocking").then_some("blocking"));
+    all.extend((within(b"pubsub") && command.subcommands.is_empty()).then_some("pubsub"));
+    reply.set(all.len());
+    all.iter().for_each(|name| reply.simple(name));
     let (first, last, step) = command.keys.fixed();
     reply.int(first as i64);
     reply.int(i64::from(last));
     reply.int(step as i64);
-    categories(&catalog.units[at], reply);
+    categories(unit, reply);
     reply.array(0); // tips
     key_specifications(command, reply);
     let family = catalog.family(at);
@@ -137,6 +148,7 @@ fn categories(unit: &Unit, reply: &mut Reply<'_>) {
 
 /// Where the keys are, as clients look for them: one specification, or several.
 fn key_specifications<M: Memory>(command: &Command<M>, reply: &mut Reply<'_>) {
+    let flags_of = |nth| key_flags(command, Args::new(&[], &[]), nth);
     let counted = |count: usize| (By::Index(count), Find::Counted);
     let one = |at: usize| {
         (
@@ -160,7 +172,7 @@ fn key_specifications<M: Memory>(command: &Command<M>, reply: &mut Reply<'_>) {
             let second = first + step;
             let several = last < 0 || last as usize >= second;
             // Two that are used differently have a specification each.
-            match several && use_flags(command, 0) != use_flags(command, 1) {
+            match several && flags_of(0) != flags_of(1) {
                 true => vec![one(first), (By::Index(second), range(second))],
                 false => vec![(By::Index(first), range(first))],
             }
@@ -179,7 +191,7 @@ fn key_specifications<M: Memory>(command: &Command<M>, reply: &mut Reply<'_>) {
     };
     reply.array(specifications.len());
     for (nth, (by, find)) in specifications.into_iter().enumerate() {
-        specification(use_flags(command, nth), &by, &find, reply);
+        specification(&flags_of(nth), &by, &find, reply);
     }
 }
 
@@ -196,21 +208,6 @@ enum Find {
     Range { last: i32, step: usize, limit: i64 },
     Counted,
     Unknown,
-}
-
-fn use_flags<M: Memory>(command: &Command<M>, nth: usize) -> &'static [&'static str] {
-    let used = uses(command, Args::new(&[], &[]), nth);
-    // It depends on the words.
-    let both = KeyUse {
-        read: true,
-        write: true,
-    };
-    let used = if command.name == "set" { both } else { used };
-    match (used.read, used.write) {
-        (_, false) => &["RO", "access"],
-        (false, true) => &["OW", "update"],
-        (true, true) => &["RW", "access", "update"],
-    }
 }
 
 /// `{flags, begin_search: {type, spec}, find_keys: {type, spec}}`
@@ -267,12 +264,6 @@ fn specification(flags: &[&str], by: &By, find: &Find, reply: &mut Reply<'_>) {
     }
 }
 
-fn names(table: &[(Flags, &str)], flags: Flags, reply: &mut Reply<'_>) {
-    let set = table.iter().filter(|(flag, _)| flags.has(*flag));
-    reply.set(set.clone().count());
-    set.for_each(|(_, name)| reply.simple(name));
-}
-
 fn docs<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let commands: Vec<_> = named(call).into_iter().flatten().collect();
     let reply = &mut call.reply;
@@ -293,33 +284,31 @@ fn docs<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
-/// COMMAND LIST [FILTERBY PATTERN pattern | ACLCAT category]
+/// COMMAND LIST [FILTERBY PATTERN pattern | ACLCAT category | MODULE name]
 fn list<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let by_pattern = call.args.len() == 5 && call.args.is(3, "pattern");
-    let by_category = call.args.len() == 5 && call.args.is(3, "aclcat");
-    if call.args.len() != 2 && !(call.args.is(2, "filterby") && (by_pattern || by_category)) {
+    let filter = match call.args.len() {
+        2 => None,
+        5 if call.args.is(2, "filterby") => Some(3),
+        _ => return Err(super::SYNTAX.into()),
+    };
+    let by = |word: &str| filter.is_some_and(|at| call.args.is(at, word));
+    let (by_pattern, by_category, by_module) = (by("pattern"), by("aclcat"), by("module"));
+    if filter.is_some() && !(by_pattern || by_category || by_module) {
         return Err(super::SYNTAX.into());
     }
-    let catalog = call.shared.control.users.catalog();
     let bit = by_category.then(|| category(call.word(4)).unwrap_or(0));
-    let in_category = |at: usize| bit.is_none_or(|bit| catalog.units[at].categories & bit != 0);
-    let wanted = |(at, command): &(usize, &&Command<M>)| {
-        (!by_pattern || glob::matches(call.args.at(4), command.name.as_bytes(), true))
-            && in_category(*at)
+    // There are no modules.
+    let wanted = |unit: &&Unit| {
+        !by_module
+            && bit.is_none_or(|bit| unit.categories & bit != 0)
+            && (!by_pattern || glob::matches(call.args.at(4), unit.name.as_bytes(), true))
     };
-    let names: Vec<_> = call
-        .shared
-        .commands
-        .all()
+    let catalog = call.shared.control.users.catalog();
+    let found: Vec<_> = catalog.units.iter().filter(wanted).collect();
+    call.reply.array(found.len());
+    found
         .iter()
-        .enumerate()
-        .filter(wanted)
-        .map(|(_, command)| command.name)
-        .collect();
-    call.reply.array(names.len());
-    names
-        .iter()
-        .for_each(|name| call.reply.bulk(name.as_bytes()));
+        .for_each(|unit| call.reply.bulk(unit.name.as_bytes()));
     Ok(())
 }
 
@@ -345,7 +334,7 @@ fn getkeys<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         }
         call.reply.bulk(key);
         if flags {
-            let flags = use_flags(command, nth);
+            let flags = key_flags(command, args, nth);
             call.reply.set(flags.len());
             flags.iter().for_each(|flag| call.reply.simple(flag));
         }

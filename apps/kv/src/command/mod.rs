@@ -21,6 +21,7 @@ mod info_counts;
 #[cfg(test)]
 mod interleaved;
 mod introspect;
+mod key_flags;
 mod key_words;
 mod keys;
 mod lcs;
@@ -153,14 +154,19 @@ impl<M: Memory> Command<M> {
         if let Some((.., run)) = named().find(|(_, words, _)| words.contains(&args.len())) {
             return Ok(*run);
         }
+        let try_help = |what: &str| -> Failure {
+            let mut text = format!("ERR unknown subcommand{what} '").into_bytes();
+            text.extend_from_slice(&word[..word.len().min(SHOWN)]);
+            text.extend(format!("'. Try {} HELP.", self.name.to_uppercase()).bytes());
+            text.into()
+        };
         Err(match named().next() {
-            Some((name, ..)) => wrong_count(&format!("{}|{name}", self.name)),
-            None => {
-                let mut text = b"ERR unknown subcommand '".to_vec();
-                text.extend_from_slice(&word[..word.len().min(SHOWN)]);
-                text.extend(format!("'. Try {} HELP.", self.name.to_uppercase()).bytes());
-                text.into()
+            // Where some words may be left out, more than all are found by the subcommand itself.
+            Some((_, words, _)) if words.start() < words.end() && args.len() > *words.end() => {
+                try_help(" or wrong number of arguments for")
             }
+            Some((name, ..)) => wrong_count(&format!("{}|{name}", self.name)),
+            None => try_help(""),
         })
     }
 

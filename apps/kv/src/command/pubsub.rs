@@ -86,6 +86,7 @@ fn remove<M: Memory>(call: &mut Call<'_, '_, M>, kind: Kind, word: &str) -> Outc
 
 /// Says what was done about one name, and how many are left.
 fn confirm<M: Memory>(call: &mut Call<'_, '_, M>, kind: Kind, word: &str, name: Option<&[u8]>) {
+    call.session.confirmed = true;
     call.reply.push(3);
     call.reply.bulk(word.as_bytes());
     call.reply.maybe(name);

@@ -1,8 +1,6 @@
 //! What clients and tools ask of a server about replicas, clusters and modules: the answers of a
 //! server that has none.
 
-use std::sync::atomic::Ordering;
-
 use super::{Call, Outcome, SYNTAX, Subcommand, help};
 use crate::memory::Memory;
 use crate::number::parse_i64;
@@ -214,8 +212,8 @@ pub(super) fn unpause<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 /// Connections that wait for a key.
 pub(super) fn blocked<M: Memory>(call: &Call<'_, '_, M>) -> usize {
     let clients = call.shared.registry.list();
-    let waits = |client: &std::sync::Arc<crate::server::registry::Client>| {
-        client.activity.blocked.load(Ordering::Relaxed)
-    };
-    clients.iter().filter(|client| waits(client)).count()
+    clients
+        .iter()
+        .filter(|client| client.activity.waits())
+        .count()
 }

@@ -18,6 +18,8 @@ pub(crate) struct Activity {
     pub queued: AtomicI32,
     /// It waits for a key.
     pub blocked: AtomicBool,
+    /// Its command waits for the end of a pause.
+    pub paused: AtomicBool,
     /// Channels, patterns and channels of shards that it has subscribed to.
     pub subscribed: [AtomicU32; 3],
     /// Bytes that wait for it, bytes of it that wait, and bytes kept for it in all.
@@ -34,6 +36,7 @@ impl Default for Activity {
             unit: AtomicU32::new(NO_COMMAND),
             queued: AtomicI32::new(-1),
             blocked: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
             subscribed: Default::default(),
             output: AtomicU64::new(0),
             input: AtomicU64::new(0),
@@ -43,6 +46,11 @@ impl Default for Activity {
 }
 
 impl Activity {
+    /// Whether its command is held up.
+    pub fn waits(&self) -> bool {
+        self.blocked.load(Relaxed) || self.paused.load(Relaxed)
+    }
+
     /// Whether it has subscribed to anything.
     pub fn subscribes(&self) -> bool {
         self.subscribed.iter().any(|count| count.load(Relaxed) != 0)

@@ -125,6 +125,7 @@ impl Connection {
     /// Tells CLIENT LIST how it is.
     fn tell(&self) {
         let now = &self.session.client.activity;
+        now.paused.store(self.paused, Ordering::Relaxed);
         for (place, bytes) in [
             (&now.input, self.input.bytes().len()),
             (&now.output, self.output.pending()),

@@ -81,7 +81,7 @@ impl Client {
         for (flag, on) in [
             ('P', now.subscribes()),
             ('x', queued >= 0),
-            ('b', now.blocked.load(Ordering::Relaxed)),
+            ('b', now.waits()),
         ] {
             if on {
                 flags.push(flag);
@@ -125,7 +125,7 @@ impl Client {
             ("oll", "0".to_owned()),
             ("omem", output),
             ("tot-mem", held),
-            ("events", "rw".to_owned()),
+            ("events", "r".to_owned()),
             ("cmd", command.to_owned()),
             ("user", text(&labels.user)),
             ("redir", "-1".to_owned()),
@@ -191,6 +191,8 @@ impl Registry {
 
     /// All connections, oldest first.
     pub fn list(&self) -> Vec<Arc<Client>> {
-        self.clients().values().cloned().collect()
+        let clients = self.clients();
+        let here = clients.values().filter(|client| !client.killed());
+        here.cloned().collect()
     }
 }

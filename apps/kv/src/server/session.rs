@@ -88,6 +88,8 @@ pub(crate) struct Session {
     /// The command that stands aside.
     pub standing: Option<Box<Standing>>,
     pub subscribed: Subscribed,
+    /// Its command told of subscriptions.
+    pub confirmed: bool,
     pub tracked: Option<Box<Tracked>>,
 }
 
@@ -109,6 +111,7 @@ impl Session {
             full: false,
             since: None,
             standing: None,
+            confirmed: false,
             tracked: None,
         }
     }

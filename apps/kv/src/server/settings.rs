@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// How much `slowlog-max-len` may be.
-const MAX_SLOWLOG: i64 = 1 << 16;
+/// How much `slowlog-max-len` and `acllog-max-len` may be.
+const MAX_LOG: i64 = 1 << 16;
 
 /// A setting that is a number.
 #[derive(Debug)]
@@ -54,10 +54,11 @@ const TIMEOUT: usize = 3;
 const POLICY: usize = 5;
 const BUSY: usize = 6;
 const LUA_TIME: usize = 7;
+const ACL_LOG: usize = 8;
 
 /// The settings.
 #[derive(Debug)]
-pub(crate) struct Settings([Setting; 8]);
+pub(crate) struct Settings([Setting; 9]);
 
 impl Settings {
     /// As a server begins.
@@ -74,7 +75,7 @@ impl Settings {
                 Kind::Number(-1, i64::MAX),
                 10_000,
             ),
-            setting("slowlog-max-len", Kind::Number(0, MAX_SLOWLOG), 128),
+            setting("slowlog-max-len", Kind::Number(0, MAX_LOG), 128),
             setting("maxclients", Kind::Number(1, u32::MAX as i64), clients),
             setting("timeout", Kind::Number(0, i32::MAX as i64), 0),
             setting("notify-keyspace-events", Kind::Events, 0),
@@ -82,6 +83,7 @@ impl Settings {
             setting("busy-reply-threshold", Kind::Number(0, i64::MAX), 5000),
             // What it was called before Redis 7.
             setting("lua-time-limit", Kind::Number(0, i64::MAX), 5000),
+            setting("acllog-max-len", Kind::Number(0, MAX_LOG), 128),
         ])
     }
 
@@ -103,6 +105,11 @@ impl Settings {
     /// Slow commands that are kept.
     pub fn slowlog_len(&self) -> usize {
         usize::try_from(self.get(SLOWLOG_LEN)).unwrap_or(0)
+    }
+
+    /// Refusals that ACL LOG keeps.
+    pub fn acl_log_len(&self) -> usize {
+        usize::try_from(self.get(ACL_LOG)).unwrap_or(0)
     }
 
     /// Connections at a time.

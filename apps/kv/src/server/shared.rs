@@ -18,6 +18,7 @@ use crate::memory::Memory;
 use crate::script::running::Scripts;
 use crate::snapshot::Keeper;
 use crate::store::Store;
+use crate::store::bus::SubscriptionKind;
 
 /// Counts that INFO shows. Kept per worker, so that no two write the same.
 #[derive(Debug, Default)]
@@ -153,17 +154,23 @@ impl<M: Memory> Shared<M> {
         sums
     }
 
-    /// Ends the connections of users that there are no more.
+    /// Ends the connections of users that there are no more, and of those that have subscribed to
+    /// what they may not hear any more.
     pub fn end_strangers(&self) {
         let users = self.control.users.all();
-        let mut ended = false;
-        for client in self.registry.list() {
-            if !users.contains_key(&client.labels().user) {
-                client.kill();
-                ended = true;
-            }
+        let gone = |client: &Arc<Client>| !users.contains_key(&client.labels().user);
+        let mut ended = self.registry.list();
+        ended.retain(gone);
+        // As a rule everybody may hear everything, and nothing need be looked up.
+        if !users.values().all(|user| user.base.all_channels) {
+            let may = |client: &Client, kind, name: &[u8]| {
+                let user = users.get(&client.labels().user);
+                user.is_some_and(|user| user.hears(name, kind == SubscriptionKind::Pattern))
+            };
+            ended.extend(self.hub.subscriptions.without_leave(may));
         }
-        if ended {
+        ended.iter().for_each(|client| client.kill());
+        if !ended.is_empty() {
             self.wake_all();
         }
     }

@@ -70,6 +70,20 @@ impl Subscriptions {
         all.iter().for_each(|client| mail::end(&hub.desks, client));
     }
 
+    /// The clients that have subscribed to something for which `may` says no.
+    pub fn without_leave(&self, may: impl Fn(&Client, Kind, &[u8]) -> bool) -> Vec<Arc<Client>> {
+        let all = self.lock();
+        let names = all
+            .iter()
+            .flat_map(|(kind, names)| names.iter().map(move |(name, who)| (*kind, name, who)));
+        names
+            .flat_map(|(kind, name, who)| {
+                let refused = who.iter().filter(|client| !may(client, kind, name));
+                refused.cloned().collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
     fn add(&self, kind: Kind, name: &[u8], client: &Arc<Client>) {
         let mut all = self.lock();
         all.entry(kind)

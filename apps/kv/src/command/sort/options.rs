@@ -69,10 +69,12 @@ impl<'a> Options<'a> {
     /// Refuses BY and GET.
     pub fn name_no_keys(&self) -> Result<(), Failure> {
         if self.by.is_some_and(|by| by.has_place()) {
-            return Err("ERR BY option of SORT denied due to insufficient ACL permissions".into());
+            return Err("ERR BY option of SORT denied due to insufficient ACL permissions.".into());
         }
         if !self.get.is_empty() {
-            return Err("ERR GET option of SORT denied due to insufficient ACL permissions".into());
+            return Err(
+                "ERR GET option of SORT denied due to insufficient ACL permissions.".into(),
+            );
         }
         Ok(())
     }

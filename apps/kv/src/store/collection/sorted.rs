@@ -97,15 +97,37 @@ impl<M: Memory> Collection<'_, M> {
             Edge::End => return Ok(self.members()),
             Edge::Score { score, behind } => key(rising(*score) + u64::from(*behind), b""),
             Edge::Member { member, behind } => {
-                let Some((_, score)) = self.member_at(0)? else {
+                let last = self.members().saturating_sub(1);
+                let ends = self.member_at(0)?.zip(self.member_at(last)?);
+                let Some(((_, score), (_, highest))) = ends else {
                     return Ok(0);
                 };
+                if score != highest {
+                    return self.position_by_member(member, *behind);
+                }
                 let mut key = key(rising(score), member);
                 key.extend_from_slice(if *behind { b"\0" } else { b"" });
                 key
             }
         };
         Ok(self.rank(BY_SCORE, &key)?.0)
+    }
+
+    /// The same for a member among scores that differ, where the order of the members is not that
+    /// of the set: what a search finds that goes by them all the same, as in Redis.
+    fn position_by_member(&self, member: &[u8], behind: bool) -> Result<u64> {
+        let (mut start, mut end) = (0, self.members());
+        while start < end {
+            let middle = start + (end - start) / 2;
+            let before = self
+                .member_at(middle)?
+                .is_some_and(|(other, _)| other.as_slice() < member || (behind && other == member));
+            match before {
+                true => start = middle + 1,
+                false => end = middle,
+            }
+        }
+        Ok(start)
     }
 
     /// The member at a position, and its score.
