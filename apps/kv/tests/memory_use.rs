@@ -2,16 +2,28 @@
 
 mod support;
 
-use rackmem_kv::memory::HeapMemory;
+use std::time::Duration;
+
+use rackmem::{Fabric, Mode, Rack};
+use rackmem_kv::memory::{HeapMemory, Memory};
 use rackmem_kv::{Options, Server, ServerConfig, Store};
 use support::Client;
+use support::talk::converse;
 
-fn serve(store: &Store<HeapMemory>) -> Server {
+fn serve<M: Memory>(store: &Store<M>) -> Server {
     let config = ServerConfig {
         addr: "127.0.0.1:0".parse().unwrap(),
         ..ServerConfig::default()
     };
     Server::bind(store.clone(), config).unwrap()
+}
+
+fn open<M: Memory>(memory: &M) -> Store<M> {
+    let options = Options {
+        buckets: 64,
+        ..Options::default()
+    };
+    Store::open(memory.clone(), options).unwrap()
 }
 
 fn number(reply: &str) -> usize {
@@ -23,11 +35,7 @@ fn number(reply: &str) -> usize {
 fn usage_is_what_the_memory_has_given_out() {
     const RECORD: usize = 128;
     let memory = HeapMemory::new(4096, 64 << 20, 1);
-    let options = Options {
-        buckets: 64,
-        ..Options::default()
-    };
-    let store = Store::open(memory.clone(), options).unwrap();
+    let store = open(&memory);
     let server = serve(&store);
     let mut client = Client::new(server.local_addr());
     for fill in [
@@ -62,5 +70,124 @@ fn usage_is_what_the_memory_has_given_out() {
         ("SAMPLES 0", "nil"),
     ] {
         assert_eq!(client.say(&format!("MEMORY USAGE none {words}")), reply);
+    }
+}
+
+const REFUSED: &str = "-OOM command not allowed when used memory > 'maxmemory'.";
+
+#[test]
+fn what_adds_something_is_refused_over_the_limit() {
+    let memory = HeapMemory::new(4096, 64 << 20, 1);
+    let server = serve(&open(&memory));
+    let mut client = Client::new(server.local_addr());
+    let conversation = "
+        > SETRANGE long 100000 x
+        < :100001
+        > CONFIG GET maxmemory
+        < [\"maxmemory\" \"0\"]
+        > CONFIG SET maxmemory 1tb
+        < -ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value
+        > CONFIG SET maxmemory 10kb
+        < +OK
+        > CONFIG GET maxmemory
+        < [\"maxmemory\" \"10240\"]
+        > SET a b
+        < REFUSED
+        > LPUSH list a
+        < REFUSED
+        > GET a
+        < nil
+        > EXPIRE long 1000
+        < :1
+        > EVAL \"return redis.pcall('SET', KEYS[1], 'x').err\" 1 a
+        < \"OOM command not allowed when used memory > 'maxmemory'.\"
+        > EVAL \"#!lua\\nreturn redis.call('SET', KEYS[1], 'x')\" 1 a
+        < REFUSED
+        > EVAL \"#!lua flags=allow-oom\\nreturn redis.call('SET', KEYS[1], 'x')\" 1 a
+        < +OK
+        > MULTI
+        < +OK
+        > SET b c
+        < REFUSED
+        > EXEC
+        < -EXECABORT Transaction discarded because of previous errors.
+        > DEL long
+        < :1
+        > SET a b
+        < +OK
+        > CONFIG SET maxmemory 0
+        < +OK
+        > SETRANGE long 100000 x
+        < :100001
+        ";
+    converse(&mut client, &conversation.replace("REFUSED", REFUSED));
+    let info = client.say("INFO memory");
+    assert!(info.contains("maxmemory:0"), "{info}");
+}
+
+/// What two nodes write together stays within what the rack may keep, and fills it.
+#[test]
+fn a_rack_stays_under_its_limit() {
+    const ROOM: usize = 8 << 20;
+    let builder = Rack::builder(2).mode(Mode::Switch).fabric(Fabric::Inline);
+    let rack = builder.memory(128 << 20).build().unwrap();
+    let stores: Vec<_> = rack.nodes().iter().map(open).collect();
+    let used = || stores.iter().map(Store::used_bytes).sum::<usize>();
+    let servers: Vec<_> = stores.iter().map(serve).collect();
+    let clients = servers
+        .iter()
+        .map(|server| Client::new(server.local_addr()));
+    let mut clients: Vec<_> = clients.collect();
+    let limit = used() + ROOM;
+    let set = format!("CONFIG SET maxmemory {limit}");
+    assert_eq!(clients[0].say(&set), "+OK");
+    for client in &mut clients {
+        assert_eq!(
+            client.say("CONFIG SET maxmemory-policy allkeys-random"),
+            "+OK"
+        );
+        // The other node learns it within a tick.
+        let told = format!("[\"maxmemory\" \"{limit}\"]");
+        while client.say("CONFIG GET maxmemory") != told {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    let (value, mut most) = (vec![b'v'; 8 << 10], 0);
+    for i in 0..5000 {
+        let key = format!("key:{i}");
+        let reply = clients[i % 2].call(&[b"SET", key.as_bytes(), &value]);
+        assert_eq!(reply, "+OK");
+        most = most.max(used());
+    }
+    assert!(most <= limit + limit / 20, "{most} of {limit}");
+    let kept = number(&clients[0].say("DBSIZE")) * value.len();
+    assert!(kept > ROOM / 2, "{kept} of {ROOM}");
+    let evicted = clients[1].say("INFO stats");
+    assert!(!evicted.contains("evicted_keys:0"), "{evicted}");
+}
+
+#[test]
+fn what_is_read_survives() {
+    let memory = HeapMemory::new(4096, 64 << 20, 1);
+    let server = serve(&open(&memory));
+    let mut client = Client::new(server.local_addr());
+    let value = vec![b'v'; 8 << 10];
+    for policy in ["allkeys-lru", "volatile-lru"] {
+        let settings = format!("CONFIG SET maxmemory 4mb maxmemory-policy {policy}");
+        assert_eq!(client.say(&settings), "+OK");
+        let set = |client: &mut Client, key: &str| {
+            client.call(&[b"SET", key.as_bytes(), &value, b"EX", b"1000"])
+        };
+        for i in 0..20 {
+            assert_eq!(set(&mut client, &format!("hot:{i}")), "+OK");
+        }
+        for i in 0..2000 {
+            assert_eq!(set(&mut client, &format!("cold:{i}")), "+OK");
+            let hot = format!("GET hot:{}", i % 20);
+            assert_ne!(client.say(&hot), "nil", "{policy} {hot}");
+        }
+        let left = number(&client.say("DBSIZE"));
+        assert!((100..600).contains(&left), "{left}");
+        assert_eq!(client.say("FLUSHALL"), "+OK");
     }
 }

@@ -452,9 +452,10 @@ fn full_memory_makes_room_as_the_policy_says() {
     assert_eq!(client.say("GET kept"), r#""v""#);
     assert!(client.say("INFO stats").contains("evicted_keys:"));
     let failed = "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - argument(s) must be \
-                  one of the following: noeviction, allkeys-random, volatile-random, volatile-ttl";
+                  one of the following: noeviction, allkeys-random, volatile-random, volatile-ttl, \
+                  allkeys-lru, volatile-lru";
     assert_eq!(
-        client.say("CONFIG SET maxmemory-policy allkeys-lru"),
+        client.say("CONFIG SET maxmemory-policy allkeys-lfu"),
         failed
     );
 }

@@ -163,8 +163,8 @@ fn connections() {
         < {\"databases\" \"16\" \"maxmemory\" \"0\"}
         > CONFIG SET maxmemory 0
         < +OK
-        > CONFIG SET maxmemory 1
-        < -ERR CONFIG SET failed (possibly related to argument 'maxmemory') - can't set immutable config
+        > CONFIG SET databases 17
+        < -ERR CONFIG SET failed (possibly related to argument 'databases') - can't set immutable config
         > CONFIG SET nonsense 1
         < -ERR Unknown option or number of arguments for CONFIG SET - 'nonsense'
         > COMMAND INFO get nonsense

@@ -10,8 +10,9 @@ use crate::resp::parse::Limits;
 use crate::server::settings::{Setting, event_text};
 use crate::server::shared::Stats;
 
-/// The setting that is the rack's.
+/// The settings that are the rack's.
 const EVENTS: &str = "notify-keyspace-events";
+const LIMIT: &str = "maxmemory";
 
 /// Settings that are what they are.
 const FIXED: &[(&str, &str)] = &[
@@ -25,8 +26,6 @@ const FIXED: &[(&str, &str)] = &[
     ("hz", "10"),
     ("latency-monitor-threshold", "0"),
     ("list-max-listpack-size", "-2"),
-    ("maxmemory", "0"),
-    ("maxmemory-samples", "5"),
     ("replicaof", ""),
     ("save", ""),
     ("set-max-intset-entries", "512"),
@@ -62,8 +61,13 @@ fn settings<M: Memory>(call: &Call<'_, '_, M>) -> Vec<(&'static str, String)> {
     let changing = shared.control.settings.all().iter();
     all.extend(changing.map(|setting| (setting.name, setting.text())));
     let classes = shared.store.events().unwrap_or(0);
-    if let Some((_, value)) = all.iter_mut().find(|(name, _)| *name == EVENTS) {
-        *value = event_text(classes as u32);
+    let limit = shared.control.limit.bytes();
+    for (name, value) in &mut all {
+        match *name {
+            EVENTS => *value = event_text(classes as u32),
+            LIMIT => *value = limit.to_string(),
+            _ => {}
+        }
     }
     let file = users.file().map(|path| path.display().to_string());
     all.push(("aclfile", file.unwrap_or_default()));
@@ -152,6 +156,11 @@ fn set<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         match change {
             Change::Number(setting, value) if setting.name == EVENTS => {
                 call.shared.store.set_events(value as u64)?;
+            }
+            Change::Number(setting, value) if setting.name == LIMIT => {
+                control
+                    .limit
+                    .set(&call.shared.store, value.unsigned_abs())?;
             }
             Change::Number(setting, value) => setting.set(value),
             Change::Password(word) => control.users.set_password(&call.shared.store, word)?,

@@ -181,6 +181,8 @@ fn consider<M: Memory>(
     };
     let command = shared.commands.at(position);
     listens_only(session, command)?;
+    eviction::make_room(shared, stats, session, command, args)
+        .map_err(|failure| refuse(session, args, failure))?;
     if session.queue.is_some() && !command.flags.has(Flags::CONTROL) {
         return enqueue(session, command, position, args, out);
     }
@@ -365,6 +367,7 @@ pub(crate) fn run<M: Memory>(
         let keys = command.keys.positions(args).map(|i| args.at(i));
         tracked.note(db, keys)?;
     }
+    eviction::note_uses(shared, &db, command, args);
     let reply = Reply { out, protocol };
     let mut call = Call {
         shared,

@@ -1,11 +1,14 @@
-//! What happens when the rack's memory is full: `maxmemory-policy`.
+//! What happens when the store may not grow: `maxmemory` and `maxmemory-policy`.
 //!
-//! The limit is the memory that the rack has for the store. A write that finds none makes room, if
-//! the policy lets it, and is tried again; reads pay nothing for it.
+//! A command that may add something first makes room if the rack keeps more than it may, and is
+//! refused if there is none ([`crate::server::limit`]). A write that finds the rack's own memory
+//! full makes room too, if the policy lets it, and is tried again.
 
-use super::{Failure, Outcome};
+use super::{Command, Failure, Flags, Outcome};
 use crate::error::{Error, Result};
 use crate::memory::{Memory, MemoryError};
+use crate::resp::args::Args;
+use crate::server::session::Session;
 use crate::server::settings::Policy;
 use crate::server::shared::{Shared, Stats};
 use crate::store::{Db, Store};
@@ -14,10 +17,136 @@ use crate::store::{Db, Store};
 const ROUND: usize = 16;
 /// How often a write is tried again.
 pub(super) const MAX_ROUNDS: usize = 64;
-/// Keys with an expiry, of which the one goes that would expire first.
-const SAMPLE: usize = 5;
+/// Keys that go for one command at most, where the rack keeps more than it may.
+const MAX_EVICTED: usize = 1024;
 /// Random keys that are looked at for one that has an expiry.
 const LOOKS: usize = 256;
+
+/// The words of a refusal.
+pub(super) const REFUSED: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
+/// Commands that write, and leave no more than there was: they are not refused.
+const SHRINKING: [&str; 39] = [
+    "blmpop",
+    "blpop",
+    "brpop",
+    "bzmpop",
+    "bzpopmax",
+    "bzpopmin",
+    "del",
+    "expire",
+    "expireat",
+    "flushall",
+    "flushdb",
+    "getdel",
+    "getex",
+    "hdel",
+    "lmpop",
+    "lpop",
+    "lrem",
+    "ltrim",
+    "move",
+    "persist",
+    "pexpire",
+    "pexpireat",
+    "rename",
+    "renamenx",
+    "rpop",
+    "smove",
+    "spop",
+    "srem",
+    "unlink",
+    "xack",
+    "xautoclaim",
+    "xclaim",
+    "xdel",
+    "xreadgroup",
+    "xtrim",
+    "zmpop",
+    "zpopmax",
+    "zpopmin",
+    "zrem",
+];
+/// Those of sorted sets that remove ranges.
+const SHRINKING_RANGES: &str = "zremrangeby";
+/// Commands that run others.
+const RUNNING: [&str; 4] = ["eval", "evalsha", "fcall", "exec"];
+/// Commands that look at a key without using it.
+const LOOKING: [&str; 9] = [
+    "object",
+    "ttl",
+    "pttl",
+    "expiretime",
+    "pexpiretime",
+    "type",
+    "exists",
+    "dump",
+    "watch",
+];
+
+/// Whether a command may leave more than there was.
+pub(super) fn grows<M: Memory>(command: &Command<M>) -> bool {
+    let name = command.name;
+    command.flags.has(Flags::WRITE)
+        && SHRINKING.binary_search(&name).is_err()
+        && !name.starts_with(SHRINKING_RANGES)
+}
+
+/// Makes room for a command where the rack keeps more than it may. What a script writes is refused
+/// by itself: see [`Session::over`].
+///
+/// # Errors
+/// [`REFUSED`]: there is none; the store's.
+pub(super) fn make_room<M: Memory>(
+    shared: &Shared<M>,
+    stats: &Stats,
+    session: &mut Session,
+    command: &Command<M>,
+    args: Args<'_>,
+) -> Outcome {
+    session.over = false;
+    let limit = &shared.control.limit;
+    if limit.bytes() == 0 {
+        return Ok(());
+    }
+    let runs = RUNNING.contains(&command.name);
+    if !runs && !command.flags.has(Flags::WRITE) {
+        return Ok(());
+    }
+    let mut excess = limit.excess(&shared.store, args.size())?;
+    if excess != 0 {
+        let freed = evict_bytes(shared, stats, limit.goal(excess))?;
+        excess = limit.freed(&shared.store, freed)?;
+    }
+    session.over = excess != 0;
+    let queued = session.queue.iter().flat_map(|queue| &queue.commands);
+    let refused = match command.name {
+        "exec" => queued
+            .into_iter()
+            .any(|one| grows(shared.commands.at(one.command))),
+        _ => grows(command),
+    };
+    match session.over && refused {
+        true => Err(REFUSED.into()),
+        false => Ok(()),
+    }
+}
+
+/// Notes the keys that a command uses, if the policy asks for that.
+#[inline]
+pub(super) fn note_uses<M: Memory>(
+    shared: &Shared<M>,
+    db: &Db<'_, M>,
+    command: &Command<M>,
+    args: Args<'_>,
+) {
+    let (limit, settings) = (&shared.control.limit, &shared.control.settings);
+    let uses = limit.bytes() != 0 && settings.policy().goes_by_use();
+    if uses && !LOOKING.contains(&command.name) {
+        let keys = command.keys.positions(args).map(|at| args.at(at));
+        keys.for_each(|key| shared.control.uses.note(db.number(), key));
+    }
+}
 
 /// Whether a command failed for want of memory.
 pub(super) fn is_full(outcome: &Outcome) -> bool {
@@ -30,10 +159,9 @@ pub(super) fn is_full(outcome: &Outcome) -> bool {
 /// # Errors
 /// The store's.
 pub(super) fn evict<M: Memory>(shared: &Shared<M>, stats: &Stats) -> Result<bool> {
-    let policy = shared.control.settings.policy();
     let mut evicted = 0;
     for _ in 0..ROUND {
-        let Some((db, key)) = choose(&shared.store, policy)? else {
+        let Some((db, key)) = choose(shared)? else {
             break;
         };
         evicted += u64::from(db.remove(&key)?);
@@ -42,29 +170,65 @@ pub(super) fn evict<M: Memory>(shared: &Shared<M>, stats: &Stats) -> Result<bool
     Ok(evicted > 0)
 }
 
+/// Removes keys of so many bytes as the policy says; how many bytes there were.
+fn evict_bytes<M: Memory>(shared: &Shared<M>, stats: &Stats, goal: u64) -> Result<u64> {
+    let (mut evicted, mut freed) = (0, 0);
+    for _ in 0..MAX_EVICTED {
+        let Some((db, key)) = choose(shared)? else {
+            break;
+        };
+        let bytes = db.footprint(&key)?.unwrap_or(0) as u64;
+        if db.remove(&key)? {
+            (evicted, freed) = (evicted + 1, freed + bytes);
+        }
+        if freed >= goal {
+            break;
+        }
+    }
+    Stats::add(&stats.evicted, evicted);
+    Ok(freed)
+}
+
 /// The next key to go.
-fn choose<M: Memory>(store: &Store<M>, policy: Policy) -> Result<Option<(Db<'_, M>, Vec<u8>)>> {
+fn choose<M: Memory>(shared: &Shared<M>) -> Result<Option<(Db<'_, M>, Vec<u8>)>> {
+    let settings = &shared.control.settings;
+    let policy = settings.policy();
     let among: fn(&Db<'_, M>) -> Result<usize> = match policy {
         Policy::None => return Ok(None),
-        Policy::AnyKey => |db| db.len(),
-        Policy::AnyExpiring | Policy::FirstToExpire => |db| db.expiring(),
+        Policy::AnyKey | Policy::AnyUnused => |db| db.len(),
+        Policy::AnyExpiring | Policy::FirstToExpire | Policy::ExpiringUnused => |db| db.expiring(),
     };
-    let Some(db) = database(store, among)? else {
+    let Some(db) = database(&shared.store, among)? else {
         return Ok(None);
     };
     let key = match policy {
+        Policy::None => None,
         Policy::AnyKey => db.random_key()?,
         Policy::AnyExpiring => expiring(&db)?.map(|(_, key)| key),
-        _ => {
-            let mut first: Option<(u64, Vec<u8>)> = None;
-            for _ in 0..SAMPLE {
-                let found = expiring(&db)?;
-                first = [first, found].into_iter().flatten().min();
-            }
-            first.map(|(_, key)| key)
-        }
+        Policy::FirstToExpire => first(settings.samples(), || expiring(&db))?,
+        Policy::AnyUnused => first(settings.samples(), || {
+            Ok(db
+                .random_key()?
+                .map(|key| (shared.control.uses.last(db.number(), &key), key)))
+        })?,
+        Policy::ExpiringUnused => first(settings.samples(), || {
+            let found = expiring(&db)?;
+            Ok(found.map(|(_, key)| (shared.control.uses.last(db.number(), &key), key)))
+        })?,
     };
     Ok(key.map(|key| (db, key)))
+}
+
+/// The key with the lowest number of some.
+fn first(
+    samples: usize,
+    mut sample: impl FnMut() -> Result<Option<(u64, Vec<u8>)>>,
+) -> Result<Option<Vec<u8>>> {
+    let mut first = None;
+    for _ in 0..samples {
+        first = [first, sample()?].into_iter().flatten().min();
+    }
+    Ok(first.map(|(_, key)| key))
 }
 
 /// A database, by how many of its keys may go.

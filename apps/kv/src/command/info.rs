@@ -143,7 +143,7 @@ fn memory<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
         ("total_system_memory", machine_memory()),
         ("used_memory_lua", 0),
         ("used_memory_scripts", 0),
-        ("maxmemory", 0),
+        ("maxmemory", call.shared.control.limit.bytes()),
     ] {
         field(text, name, bytes);
         field(text, &format!("{name}_human"), human(bytes));

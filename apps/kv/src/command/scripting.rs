@@ -5,6 +5,7 @@
 //! running again with the key known, which nobody notices while it has not written.
 
 use super::dispatch::{run, write_failure};
+use super::eviction;
 use super::functions;
 use super::help::help;
 use super::{Call, Command, Failure, Flags, NOT_INTEGER, Outcome, Subcommand};
@@ -154,6 +155,10 @@ pub(super) fn execute<M: Memory>(
     if read_only && script.permissions.declared && !no_writes {
         return Err(NOT_READ_ONLY.into());
     }
+    let may_grow = script.permissions.allows_oom() || !call.session.over;
+    if script.permissions.declared && !no_writes && !may_grow {
+        return Err(eviction::REFUSED.into());
+    }
     let session = (call.session.db, call.session.protocol);
     let entered = call.shared.scripts.enter(function.then_some(name), LONGEST);
     let read_only = read_only || no_writes;
@@ -162,7 +167,7 @@ pub(super) fn execute<M: Memory>(
         engine,
         name,
         script,
-        (keys, read_only),
+        (keys, read_only, may_grow),
         &entered.running,
     );
     if call.session.db != session.0 {
@@ -177,7 +182,7 @@ fn attempts<M: Memory>(
     engine: &mut Engine,
     name: &[u8],
     script: &Compiled,
-    (keys, read_only): (usize, bool),
+    (keys, read_only, may_grow): (usize, bool, bool),
     running: &std::sync::Arc<Running>,
 ) -> Outcome {
     let (args, db) = (call.args, call.session.db);
@@ -205,6 +210,7 @@ fn attempts<M: Memory>(
             session: call.session,
             held,
             read_only,
+            may_grow,
             running,
             needs: &mut needs,
         };
@@ -241,6 +247,8 @@ struct Commands<'a, 'c, M: Memory> {
     session: &'c mut Session,
     held: Holding<'a, M>,
     read_only: bool,
+    /// What adds something is not refused.
+    may_grow: bool,
     running: &'c Running,
     needs: &'c mut Needs,
 }
@@ -294,6 +302,9 @@ impl<M: Memory> Commands<'_, '_, M> {
         }
         if self.read_only && command.flags.has(Flags::WRITE) {
             return Err(READ_ONLY.into());
+        }
+        if !self.may_grow && eviction::grows(command) {
+            return Err(eviction::REFUSED.into());
         }
         self.reach(command, words)?;
         // What others are told cannot be taken back either.

@@ -2,8 +2,8 @@
 
 use crate::command::Failure;
 
-/// What a script or a function may say of itself. Only the first changes anything here: memory is
-/// full or not, and there is neither a replica nor a cluster.
+/// What a script or a function may say of itself. The first two change something here: there is
+/// neither a replica nor a cluster.
 const FLAGS: [&str; 5] = [
     "no-writes",
     "allow-oom",
@@ -40,6 +40,11 @@ impl Permissions {
     /// Whether it only reads.
     pub fn no_writes(self) -> bool {
         self.flags & 1 != 0
+    }
+
+    /// Whether it may write where the rack keeps more than `maxmemory`.
+    pub fn allows_oom(self) -> bool {
+        self.flags & 2 != 0
     }
 
     /// The flags by name.

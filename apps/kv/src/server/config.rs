@@ -29,6 +29,9 @@ pub struct ServerConfig {
     pub workers: usize,
     /// Connections at a time.
     pub max_clients: usize,
+    /// How many bytes the rack may keep of the store (`maxmemory`), 0 for no limit; left out: as
+    /// the rack's other servers say.
+    pub max_memory: Option<u64>,
     /// Where SAVE and BGSAVE write snapshots; without it they are refused.
     pub snapshot: Option<PathBuf>,
     /// Further sections of INFO, by name.
@@ -45,6 +48,7 @@ impl Default for ServerConfig {
             tls: None,
             workers: 1,
             max_clients: 10_000,
+            max_memory: None,
             snapshot: None,
             sections: Vec::new(),
         }

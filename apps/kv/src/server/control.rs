@@ -1,10 +1,12 @@
 //! What operators set and see of a server while it runs.
 
 use super::config::ServerConfig;
+use super::limit::Limit;
 use super::pause::Pause;
 use super::rates::Rates;
 use super::settings::Settings;
 use super::slowlog::Slowlog;
+use super::uses::Uses;
 use crate::acl::{Catalog, Users};
 use crate::command::Failure;
 use crate::memory::Memory;
@@ -19,6 +21,8 @@ pub(crate) struct Control {
     pub slowlog: Slowlog,
     pub pause: Pause,
     pub rates: Rates,
+    pub limit: Limit,
+    pub uses: Uses,
     /// Forty digits that no other run of a server has.
     pub run_id: String,
 }
@@ -34,6 +38,8 @@ impl Control {
             slowlog: Slowlog::default(),
             pause: Pause::default(),
             rates: Rates::default(),
+            limit: Limit::default(),
+            uses: Uses::default(),
             run_id: format!("{:032x}{:08x}", fastrand::u128(..), fastrand::u32(..)),
         }
     }
@@ -43,12 +49,18 @@ impl Control {
     ///
     /// # Errors
     /// What is wrong with the file of users.
-    pub fn begin<M: Memory>(&self, store: &Store<M>) -> Result<(), String> {
+    pub fn begin<M: Memory>(&self, store: &Store<M>, config: &ServerConfig) -> Result<(), String> {
         if let Err(Failure::Text(text)) = self.users.load(store, true) {
             let text = String::from_utf8_lossy(&text);
             return Err(text.trim_start_matches("ERR ").to_owned());
         }
         let _ = self.users.refresh(store);
+        // The same: the tick tries again, but for a limit that nobody else knows.
+        let limited = match config.max_memory {
+            Some(bytes) => self.limit.set(store, bytes),
+            None => self.limit.refresh(store).or(Ok(())),
+        };
+        limited.map_err(|error| format!("maxmemory: {error}"))?;
         Ok(())
     }
 }

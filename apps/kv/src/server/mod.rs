@@ -7,6 +7,7 @@ mod connection;
 pub(crate) mod control;
 pub(crate) mod counts;
 pub(crate) mod hub;
+pub(crate) mod limit;
 pub(crate) mod mail;
 mod pause;
 mod rates;
@@ -19,6 +20,7 @@ pub(crate) mod standing;
 pub(crate) mod subscriptions;
 mod tls;
 pub(crate) mod tracking;
+pub(crate) mod uses;
 mod worker;
 
 use std::net::SocketAddr;
@@ -64,7 +66,7 @@ impl Server {
         let addr = config.addr;
         let commands = Index::new();
         let control = Control::new(&config, Arc::new(Catalog::new(&commands)));
-        control.begin(&store).map_err(BindError::Users)?;
+        control.begin(&store, &config).map_err(BindError::Users)?;
         let tls = config.load_tls()?;
         Self::start(store, config, commands, control, tls)
             .map_err(|error| BindError::at(addr, &error))

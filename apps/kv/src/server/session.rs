@@ -83,6 +83,8 @@ pub(crate) struct Session {
     pub closing: bool,
     /// A command of its transaction found no memory.
     pub full: bool,
+    /// The rack keeps more than it may, and the command that runs is not to add anything.
+    pub over: bool,
     /// When the last command of this turn ended.
     pub since: Option<Instant>,
     /// The command that stands aside.
@@ -109,6 +111,7 @@ impl Session {
             speech: Speech::On,
             closing: false,
             full: false,
+            over: false,
             since: None,
             standing: None,
             confirmed: false,

@@ -6,6 +6,9 @@ use std::time::Duration;
 /// How much `slowlog-max-len` and `acllog-max-len` may be.
 const MAX_LOG: i64 = 1 << 16;
 
+/// Keys that are looked at for each that goes, at most, whatever `maxmemory-samples` says.
+const MAX_SAMPLES: usize = 64;
+
 /// A setting that is a number.
 #[derive(Debug)]
 pub(crate) struct Setting {
@@ -23,6 +26,8 @@ pub(crate) enum Kind {
     Events,
     /// One of [`POLICIES`].
     Policy,
+    /// Bytes, perhaps with a unit.
+    Bytes,
 }
 
 /// Which keys go when the memory is full.
@@ -36,14 +41,27 @@ pub(crate) enum Policy {
     AnyExpiring,
     /// Of those that have an expiry, such as expire soon.
     FirstToExpire,
+    /// Such as this node's clients have not used for long.
+    AnyUnused,
+    /// The same of those that have an expiry.
+    ExpiringUnused,
+}
+
+impl Policy {
+    /// Whether the order matters in which keys are used.
+    pub fn goes_by_use(self) -> bool {
+        matches!(self, Self::AnyUnused | Self::ExpiringUnused)
+    }
 }
 
 /// The policies by their names in Redis, the one at the beginning first.
-const POLICIES: [(&str, Policy); 4] = [
+const POLICIES: [(&str, Policy); 6] = [
     ("noeviction", Policy::None),
     ("allkeys-random", Policy::AnyKey),
     ("volatile-random", Policy::AnyExpiring),
     ("volatile-ttl", Policy::FirstToExpire),
+    ("allkeys-lru", Policy::AnyUnused),
+    ("volatile-lru", Policy::ExpiringUnused),
 ];
 
 /// Where each setting is among them.
@@ -55,10 +73,11 @@ const POLICY: usize = 5;
 const BUSY: usize = 6;
 const LUA_TIME: usize = 7;
 const ACL_LOG: usize = 8;
+const SAMPLES: usize = 10;
 
 /// The settings.
 #[derive(Debug)]
-pub(crate) struct Settings([Setting; 9]);
+pub(crate) struct Settings([Setting; 11]);
 
 impl Settings {
     /// As a server begins.
@@ -84,6 +103,8 @@ impl Settings {
             // What it was called before Redis 7.
             setting("lua-time-limit", Kind::Number(0, i64::MAX), 5000),
             setting("acllog-max-len", Kind::Number(0, MAX_LOG), 128),
+            setting("maxmemory", Kind::Bytes, 0),
+            setting("maxmemory-samples", Kind::Number(1, i32::MAX as i64), 5),
         ])
     }
 
@@ -128,6 +149,12 @@ impl Settings {
         Duration::from_millis(millis.unsigned_abs())
     }
 
+    /// Keys that are looked at for each that goes.
+    pub fn samples(&self) -> usize {
+        let wanted = usize::try_from(self.get(SAMPLES)).unwrap_or(MAX_SAMPLES);
+        wanted.min(MAX_SAMPLES)
+    }
+
     /// What goes when the memory is full.
     pub fn policy(&self) -> Policy {
         POLICIES[self.get(POLICY) as usize % POLICIES.len()].1
@@ -139,7 +166,7 @@ impl Setting {
     pub fn text(&self) -> String {
         let value = self.value.load(Relaxed);
         match self.kind {
-            Kind::Number(..) => value.to_string(),
+            Kind::Number(..) | Kind::Bytes => value.to_string(),
             Kind::Events => event_text(value as u32),
             Kind::Policy => POLICIES[value as usize % POLICIES.len()].0.to_owned(),
         }
@@ -161,6 +188,7 @@ impl Setting {
                     )),
                 }
             }
+            Kind::Bytes => bytes(word).ok_or_else(|| "argument must be a memory value".to_owned()),
             Kind::Policy => {
                 let named = |(name, _): &(&str, Policy)| name.as_bytes().eq_ignore_ascii_case(word);
                 let at = POLICIES.iter().position(named);
@@ -178,6 +206,31 @@ impl Setting {
     pub fn set(&self, value: i64) {
         self.value.store(value, Relaxed);
     }
+}
+
+/// Units of bytes, as Redis' configuration has them.
+const UNITS: [(&str, i64); 8] = [
+    ("", 1),
+    ("b", 1),
+    ("k", 1000),
+    ("kb", 1 << 10),
+    ("m", 1_000_000),
+    ("mb", 1 << 20),
+    ("g", 1_000_000_000),
+    ("gb", 1 << 30),
+];
+
+/// A number of bytes, such as `100mb`.
+fn bytes(word: &[u8]) -> Option<i64> {
+    let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, unit) = word.split_at(digits);
+    let is_unit = |(name, _): &&(&str, i64)| name.as_bytes().eq_ignore_ascii_case(unit);
+    let (_, factor) = UNITS.iter().find(is_unit)?;
+    std::str::from_utf8(number)
+        .ok()?
+        .parse::<i64>()
+        .ok()?
+        .checked_mul(*factor)
 }
 
 /// Classes of events, in the order they are shown, each with its letter.
@@ -226,6 +279,25 @@ pub(crate) fn event_text(bits: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_have_units() {
+        for (given, want) in [
+            ("0", Some(0)),
+            ("1kb", Some(1024)),
+            ("2K", Some(2000)),
+            ("3Mb", Some(3 << 20)),
+            ("4g", Some(4_000_000_000)),
+            ("100b", Some(100)),
+            ("", None),
+            ("mb", None),
+            ("-1", None),
+            ("1tb", None),
+            ("9223372036854775807k", None),
+        ] {
+            assert_eq!(bytes(given.as_bytes()), want, "{given}");
+        }
+    }
 
     #[test]
     fn classes_of_events_are_shown_as_in_redis() {

@@ -407,6 +407,8 @@ impl<M: Memory> Worker<M> {
                     self.shared.end_strangers();
                 }
                 let shared = &self.shared;
+                // The same: commands that add something say so if the rack cannot be asked.
+                let _ = shared.control.limit.refresh(&shared.store);
                 shared.control.rates.look([
                     shared.total(|stats| &stats.commands),
                     shared.total(|stats| &stats.input),

@@ -114,6 +114,9 @@ struct ServeArgs {
     /// Keep N copies of the store, the same at every node; left out: what the rack's FILE says
     #[arg(long, value_name = "N", value_parser = copies)]
     copies: Option<u8>,
+    /// Keep at most SIZE bytes of the store in the whole rack, 0: no limit; left out: as it is
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
+    maxmemory: Option<u64>,
     #[command(flatten)]
     snapshots: SnapshotArgs,
 }
@@ -136,6 +139,7 @@ impl ServeArgs {
             acl_file: self.aclfile.clone(),
             tls: self.secure.config(0),
             workers: self.workers.into(),
+            max_memory: self.maxmemory,
             snapshot: self.snapshots.file(),
             ..ServerConfig::default()
         }
