@@ -1,14 +1,18 @@
 //! Nodes of a real rack over UDP die and come back under a store: whatever it answers is right,
 //! or says what is lost.
 
+mod support;
+
 use rackmem::membership::{self, Role};
 use rackmem::{Config, Rack};
-use rackmem_kv::{Clock, ExpireIf, Keys, Options, Plan, Store, Sweep};
+use rackmem_kv::{Clock, ExpireIf, Keys, Options, Plan, Server, ServerConfig, Store, Sweep};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
+use support::Client;
 
 type NodeStore = Store<rackmem::Node>;
 
@@ -341,4 +345,72 @@ fn sweeping_ends_after_a_death() {
         looked <= 6 * BUCKETS && packets < 2_000,
         "{looked}, {packets}"
     );
+}
+
+fn serve(store: &NodeStore) -> Server {
+    let config = ServerConfig {
+        addr: SocketAddr::from(([127, 0, 0, 1], 0)),
+        ..ServerConfig::default()
+    };
+    Server::bind(store.clone(), config).unwrap()
+}
+
+#[test]
+fn who_waits_is_woken_after_a_death_and_subscribers_are_told_that_they_may_have_missed_some() {
+    const WAITING: usize = 6;
+    let cluster = Cluster::new("bus");
+    let mut racks: Vec<Option<Rack>> = (0..3).map(|id| Some(cluster.join(id))).collect();
+    let stores: Vec<NodeStore> = racks
+        .iter()
+        .enumerate()
+        .map(|(id, rack)| open(rack.as_ref().unwrap(), id))
+        .collect();
+    let servers: Vec<Server> = stores.iter().map(serve).collect();
+    let client = |node: usize| {
+        let client = Client::new(servers[node].local_addr());
+        client.stream.set_read_timeout(Some(LONG)).unwrap();
+        client
+    };
+    let mut subscriber = client(0);
+    assert_eq!(
+        subscriber.say("SUBSCRIBE news"),
+        "[\"subscribe\" \"news\" :1]"
+    );
+    assert_eq!(client(2).say("PUBLISH news first"), ":1");
+    assert_eq!(subscriber.reply(), "[\"message\" \"news\" \"first\"]");
+    let mut waiting: Vec<Client> = (0..WAITING)
+        .map(|key| {
+            let mut waits = client(0);
+            waits.send(&[b"BLPOP", format!("queue:{key}").as_bytes(), b"0"]);
+            waits
+        })
+        .collect();
+    let mut other = client(1);
+    eventually("all wait", || {
+        let info = client(0).say("INFO clients");
+        info.contains(&format!("blocked_clients:{WAITING}"))
+    });
+    drop(racks[2].take());
+    cluster.bury(2);
+    for id in [0, 1] {
+        let node = racks[id].as_ref().unwrap().node(id);
+        eventually("node 2 is gone", || !node.is_member(2));
+    }
+    assert!(subscriber.ended(), "it may have missed a message");
+    let mut woken = 0;
+    for (key, waits) in waiting.iter_mut().enumerate() {
+        let pushed = other.say(&format!("RPUSH queue:{key} element"));
+        if pushed == ":1" {
+            woken += 1;
+            assert_eq!(waits.reply(), format!("[\"queue:{key}\" \"element\"]"));
+        } else {
+            // Its bucket was at node 2.
+            assert!(pushed.contains("NODELOST"), "{pushed}");
+        }
+    }
+    assert!(woken > 0, "none of {WAITING} keys is at a node that lives");
+    let mut again = client(0);
+    again.say("SUBSCRIBE news");
+    assert_eq!(other.say("PUBLISH news second"), ":1");
+    assert_eq!(again.reply(), "[\"message\" \"news\" \"second\"]");
 }

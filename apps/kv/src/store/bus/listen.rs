@@ -140,6 +140,8 @@ struct Ears {
     /// Lanes that could not be read the last time.
     failing: Vec<bool>,
     lives: u64,
+    /// The nodes that are members.
+    members: Vec<bool>,
     asked: Instant,
     tidied: Instant,
 }
@@ -151,6 +153,7 @@ impl Ears {
             bytes: Vec::new(),
             failing: vec![false; core.map.nodes],
             lives: core.memory.lives(),
+            members: members(core),
             asked: Instant::now(),
             tidied: Instant::now(),
         }
@@ -190,6 +193,7 @@ impl Ears {
                     let _ = core.memory.accept(core.my_lane(self.base, from));
                     if !std::mem::replace(&mut self.failing[from], true) {
                         core.bus.hear(&Message::Everything);
+                        core.bus.hear(&Message::Missed);
                     }
                 }
             }
@@ -231,7 +235,8 @@ impl Ears {
         Ok(true)
     }
 
-    /// Whether a node has died or come back: it may have changed keys and not got to telling.
+    /// Whether a node has died or come back: it may have changed keys and not got to telling. What
+    /// one that died had published may be gone with it, where its pages do not survive.
     fn mourn<M: Memory>(&mut self, core: &Core<M>) -> bool {
         if self.asked.elapsed() < ASK {
             return false;
@@ -239,9 +244,26 @@ impl Ears {
         self.asked = Instant::now();
         let lives = core.memory.lives();
         let changed = std::mem::replace(&mut self.lives, lives) != lives;
-        if changed {
-            core.bus.hear(&Message::Everything);
+        if !changed {
+            return false;
         }
-        changed
+        core.bus.hear(&Message::Everything);
+        let now = members(core);
+        let before = std::mem::replace(&mut self.members, now);
+        // Other lives of the same members: one has died and is back already.
+        let gone = before
+            .iter()
+            .zip(&self.members)
+            .any(|(before, now)| before > now);
+        if (gone || before == self.members) && !core.memory.pages_survive() {
+            core.bus.hear(&Message::Missed);
+        }
+        true
     }
+}
+
+/// The nodes that are members, by number.
+fn members<M: Memory>(core: &Core<M>) -> Vec<bool> {
+    let nodes = 0..core.map.nodes as u16;
+    nodes.map(|node| core.memory.is_member(node)).collect()
 }
