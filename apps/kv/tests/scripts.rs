@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use rackmem::{Fabric, Mode, Rack};
 use rackmem_kv::{Options, Server, ServerConfig, Store};
 use support::Client;
-use support::talk::server;
+use support::talk::{converse, server};
 
 /// Says what a conversation says, and compares what comes back.
 fn compare(client: &mut Client, conversation: &str) {
@@ -239,8 +239,8 @@ const SUM: &str = "local sum = 0
     return sum";
 
 /// At all nodes at once, scripts move between accounts, and others see the same sum at every
-/// moment. `declared`: they say beforehand which keys they touch.
-fn accounts(declared: bool) {
+/// moment. `declared`: they say beforehand which keys they touch. `queued`: in a transaction.
+fn accounts(declared: bool, queued: bool) {
     const ACCOUNTS: usize = 5;
     const MOVES: usize = 150;
     let (_rack, servers) = rack();
@@ -264,6 +264,17 @@ fn accounts(declared: bool) {
                             true => &[b"EVAL", MOVE.as_bytes(), b"2", from, to, from, to],
                             false => &[b"EVAL", MOVE.as_bytes(), b"0", from, to],
                         };
+                        if queued {
+                            assert_eq!(client.say("MULTI"), "+OK");
+                            assert_eq!(client.say("GET account:0"), "+QUEUED");
+                            assert_eq!(client.call(move_one), "+QUEUED");
+                            let reply = client.say("EXEC");
+                            assert!(
+                                reply.ends_with(" :1]") || reply.ends_with(" :0]"),
+                                "{reply}"
+                            );
+                            continue;
+                        }
                         let reply = client.call(move_one);
                         assert!(reply == ":1" || reply == ":0", "{reply}");
                     }
@@ -285,12 +296,57 @@ fn accounts(declared: bool) {
 
 #[test]
 fn scripts_at_all_nodes_are_one_after_the_other() {
-    accounts(true);
+    accounts(true, false);
 }
 
 #[test]
 fn so_are_those_that_do_not_say_which_keys_they_touch() {
-    accounts(false);
+    accounts(false, false);
+}
+
+#[test]
+fn so_are_those_in_transactions() {
+    accounts(false, true);
+}
+
+#[test]
+fn a_script_in_a_transaction_touches_what_it_likes() {
+    let server = server(|_| {});
+    converse(
+        &mut Client::new(server.local_addr()),
+        "
+        > SET z 1
+        < +OK
+        > MULTI
+        < +OK
+        > SELECT 3
+        < +QUEUED
+        > SET a 1
+        < +QUEUED
+        > EVAL \"redis.call('select', 0) redis.call('mget', 'y', 'z') return redis.call('incr', 'z') + redis.call('incr', 'y')\" 0
+        < +QUEUED
+        > EVAL \"return redis.call('keys', '*')\" 0
+        < +QUEUED
+        > EVAL \"redis.call('exists', 'b', ARGV[1]) redis.call('set', 'b', 1) return redis.call('incr', ARGV[1])\" 0 c
+        < +QUEUED
+        > EXEC
+        < [+OK +OK :3 [\"a\"] :1]
+        > DBSIZE
+        < :3
+        > MULTI
+        < +OK
+        > GET a
+        < +QUEUED
+        > EVAL \"redis.call('flushall') return redis.call('dbsize')\" 0
+        < +QUEUED
+        > EXEC
+        < [\"1\" :0]
+        > SELECT 0
+        < +OK
+        > DBSIZE
+        < :0
+        ",
+    );
 }
 
 #[test]

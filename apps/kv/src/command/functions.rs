@@ -7,6 +7,7 @@ use super::scripting::{counted, execute};
 use super::{Call, Failure, Outcome, Subcommand};
 use crate::glob;
 use crate::memory::Memory;
+use crate::rdb::{Cause, dump};
 use crate::resp::reply::Reply;
 use crate::script::functions::{Functions, Library, VERSION, library_name};
 use crate::script::running::{LOADING, Running};
@@ -14,6 +15,9 @@ use crate::store::{Db, Plan, SetOptions};
 
 /// Where the libraries are, in the database that no client sees.
 pub(super) const LIBRARIES: &[u8] = b"functions:libraries";
+
+const BAD_POLICY: &str =
+    "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.";
 
 pub(super) fn fcall<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     call_function(call, false)
@@ -67,6 +71,8 @@ pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
             ("delete", 3..=3, delete),
             ("flush", 2..=3, flush),
             ("list", 2..=5, list),
+            ("dump", 2..=2, dump),
+            ("restore", 3..=4, restore),
             ("stats", 2..=2, stats),
             ("kill", 2..=2, kill),
             ("help", 2..=2, help),
@@ -141,6 +147,57 @@ fn flush<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         return Err("ERR FUNCTION FLUSH only supports SYNC|ASYNC option".into());
     }
     change(call, |_| Ok(Vec::new()))?;
+    call.reply.ok();
+    Ok(())
+}
+
+fn dump<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    with(call, |call, functions| {
+        let texts = functions.libraries.iter().map(|library| &library.code[..]);
+        call.reply.bulk(&dump::libraries_payload(texts));
+        Ok(())
+    })
+}
+
+/// What becomes of the libraries that there are when others are restored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Policy {
+    /// They go.
+    Flush,
+    /// They stay, and none may have the name of a restored one.
+    Append,
+    /// They stay, but for those of a restored one's name.
+    Replace,
+}
+
+/// FUNCTION RESTORE payload [FLUSH | APPEND | REPLACE]
+fn restore<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let policy = match call.args.len() {
+        3 => Policy::Append,
+        _ if call.args.is(3, "flush") => Policy::Flush,
+        _ if call.args.is(3, "append") => Policy::Append,
+        _ if call.args.is(3, "replace") => Policy::Replace,
+        _ => return Err(BAD_POLICY.into()),
+    };
+    let texts = dump::libraries(call.word(2)).map_err(|error| match error.cause {
+        Cause::Malformed(_) => "ERR given type is not a function",
+        _ => "ERR DUMP payload version or checksum are wrong",
+    })?;
+    change(call, |libraries| {
+        let names = texts.iter().map(|text| Ok(library_name(text)?.0));
+        let names = names.collect::<Result<Vec<_>, Failure>>()?;
+        let is_restored = |library: &&Library| names.contains(&&library.name[..]);
+        let first = libraries.iter().find(is_restored);
+        if let Some(library) = first.filter(|_| policy == Policy::Append) {
+            let name = String::from_utf8_lossy(&library.name);
+            return Err(format!("ERR Library {name} already exists").into());
+        }
+        let kept = libraries
+            .iter()
+            .filter(|library| policy != Policy::Flush && !is_restored(library));
+        let kept = kept.map(|library| library.code.clone());
+        Ok(kept.chain(texts.iter().cloned()).collect())
+    })?;
     call.reply.ok();
     Ok(())
 }

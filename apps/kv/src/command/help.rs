@@ -281,6 +281,11 @@ const FUNCTION: &[Entry] = &[
         &["Let the rack forget all libraries, at once in either mode."],
     ),
     (
+        "dump",
+        "",
+        &["Return a payload of all libraries, as Redis 7 takes it."],
+    ),
+    (
         "kill",
         "",
         &["End the functions that this node has run for long, if they have not written."],
@@ -294,6 +299,14 @@ const FUNCTION: &[Entry] = &[
         "load",
         "[REPLACE] <code>",
         &["Let the rack know a library, which registers its functions."],
+    ),
+    (
+        "restore",
+        "<payload> [FLUSH|APPEND|REPLACE]",
+        &[
+            "Let the rack know the libraries of a payload: instead of all others, beside them, or",
+            "instead of those of the same names.",
+        ],
     ),
     (
         "stats",

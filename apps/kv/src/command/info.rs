@@ -231,6 +231,7 @@ fn stats<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
         field(text, name, 0);
     }
     field(text, "evicted_keys", total(|s| &s.evicted));
+    field(text, "lazyfreed_objects", total(|s| &s.unlinked));
     field(text, "latest_fork_usec", 0);
     Ok(())
 }

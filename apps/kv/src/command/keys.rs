@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::glob;
 use crate::memory::Memory;
 use crate::number::parse_i64;
+use crate::server::shared::Stats;
 use crate::store::value::Reach;
 use crate::store::{Keys, Kind};
 
@@ -25,6 +26,9 @@ pub(super) fn del<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         2 => usize::from(call.db.remove(call.word(1))?),
         _ => call.db.remove_many(&call.keys())?,
     };
+    if call.command.name == "unlink" {
+        Stats::add(&call.stats.unlinked, removed as u64);
+    }
     call.reply.count(removed);
     Ok(())
 }

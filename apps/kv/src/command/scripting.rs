@@ -19,17 +19,17 @@ use crate::script::engine::{Compiled, Ended, Engine};
 use crate::script::errors::Stop;
 use crate::script::running::{LONGEST, Running};
 use crate::script::sha1::{self, Sha};
-use crate::server::session::Session;
+use crate::server::session::{Session, Unheld};
 use crate::server::shared::{Shared, Stats};
 use crate::store::{Db, Plan, SetOptions, Transaction};
 use std::time::Duration;
 
 /// Runs of a script that keeps touching keys nobody has told of; then it runs holding all keys.
-const MAX_RUNS: usize = 8;
+pub(super) const MAX_RUNS: usize = 8;
 /// How long a script waits for a bucket out of turn, if it can run again instead.
-const SHORT_WAIT: Duration = Duration::from_millis(5);
+pub(super) const SHORT_WAIT: Duration = Duration::from_millis(5);
 /// And if it cannot, because it has written.
-const LONG_WAIT: Duration = Duration::from_secs(1);
+pub(super) const LONG_WAIT: Duration = Duration::from_secs(1);
 /// Bytes of a script's text, at most.
 const MAX_TEXT: usize = 16 << 20;
 
@@ -38,8 +38,9 @@ const READ_ONLY: &str = "ERR Write commands are not allowed from read-only scrip
 const NOT_READ_ONLY: &str = "ERR Can not execute a script with write flag using *_ro command.";
 const OUT_OF_REACH: &str = "ERR the script has written, and touches a key that it has not \
 declared and that others hold; what it has written stays";
-const OUT_OF_REACH_IN_EXEC: &str =
-    "ERR a script in a transaction touches only keys that it declares";
+
+const OUT_OF_REACH_IN_EXEC: &str = "ERR the script has written, and touches a key that it has \
+not declared in a transaction that does not hold it; what it has written stays";
 
 pub(super) fn eval<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     eval_text(call, false)
@@ -216,8 +217,13 @@ fn attempts<M: Memory>(
         };
         let words = (args.from(3).take(keys), args.from(3 + keys));
         let host = (&mut commands as &mut dyn Host, running.clone());
-        if let Ended::Replied = engine.run(script, &name, words, host, &mut call.reply)? {
+        let ended = engine.run(script, &name, words, host, &mut call.reply)?;
+        if matches!(ended, Ended::Replied) {
             break;
+        }
+        // EXEC holds more, or begins anew, if it can.
+        if call.session.unheld.is_some() {
+            return Err(OUT_OF_REACH.into());
         }
     }
     Ok(())
@@ -331,12 +337,19 @@ impl<M: Memory> Commands<'_, '_, M> {
 
     /// Makes sure that what a command touches is held.
     fn reach(&mut self, command: &Command<M>, words: Args<'_>) -> Result<(), Refused> {
-        let Holding::Own(transaction) = &mut self.held else {
-            let whole = command.flags.has(Flags::WHOLE) || command.flags.has(Flags::FLUSH);
-            return match whole {
-                true => Err(OUT_OF_REACH_IN_EXEC.into()),
-                false => Ok(()),
-            };
+        let transaction = match &mut self.held {
+            Holding::Own(transaction) => transaction,
+            Holding::Given(db) => {
+                let unheld = unheld(db, command, words)?;
+                return match (unheld, self.needs.wrote) {
+                    (None, _) => Ok(()),
+                    (Some(_), true) => Err(OUT_OF_REACH_IN_EXEC.into()),
+                    (unheld, false) => {
+                        self.session.unheld = unheld;
+                        Err(Refused::Stop(Stop::Again))
+                    }
+                };
+            }
         };
         let wait = if self.needs.wrote {
             LONG_WAIT
@@ -369,6 +382,25 @@ impl<M: Memory> Commands<'_, '_, M> {
             (false, true) => Err(OUT_OF_REACH.into()),
         }
     }
+}
+
+/// What a command touches that is not held for it.
+fn unheld<M: Memory>(
+    db: &Db<'_, M>,
+    command: &Command<M>,
+    words: Args<'_>,
+) -> Result<Option<Box<Unheld>>, Failure> {
+    let mut unheld = Unheld::default();
+    unheld.plan.flush = command.flags.has(Flags::FLUSH) && !db.may_flush();
+    unheld.plan.whole = command.flags.has(Flags::WHOLE) && !db.holds_all();
+    for i in command.keys.positions(words) {
+        let key = words.at(i);
+        if !db.holds(key)? {
+            unheld.keys.push(key.to_vec());
+        }
+    }
+    let any = unheld.plan.flush || unheld.plan.whole || !unheld.keys.is_empty();
+    Ok(any.then(|| Box::new(unheld)))
 }
 
 pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {

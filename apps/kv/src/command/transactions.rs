@@ -2,14 +2,15 @@
 
 use super::dispatch::{timed, write_failure};
 use super::eviction::is_full;
-use super::scripting;
-use super::{Call, Flags, MAX_REPLY, Outcome};
+use super::scripting::{self, LONG_WAIT, MAX_RUNS, SHORT_WAIT};
+use super::{Call, Failure, Flags, MAX_REPLY, Outcome};
 use crate::acl::{Context, permitted};
 use crate::error::Error;
 use crate::memory::Memory;
-use crate::server::session::{MAX_WATCHED, Queue, Watched};
+use crate::server::session::{MAX_WATCHED, Queue, Queued, Unheld, Watched};
 use crate::server::shared::Shared;
-use crate::store::{Plan, Transaction};
+use crate::store::Transaction;
+use std::time::Duration;
 
 pub(super) fn multi<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     if call.session.queue.is_some() {
@@ -70,39 +71,64 @@ pub(super) fn exec<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     if queue.failed {
         return Err("EXECABORT Transaction discarded because of previous errors.".into());
     }
-    let transaction = open(call.shared, &queue, &watched)?;
-    for watched in &watched {
-        if !transaction.unchanged(watched.db, &watched.key, &watched.mark)? {
-            call.reply.nil_array();
-            return Ok(());
+    let (first, db) = (call.reply.out.len(), call.session.db);
+    let mut more = Unheld::default();
+    for run in 0.. {
+        more.plan.whole |= run >= MAX_RUNS;
+        call.reply.out.truncate(first);
+        if call.session.db != db {
+            call.session.select(db);
+        }
+        let mut transaction = open(call.shared, &queue, &watched, &more)?;
+        for watched in &watched {
+            if !transaction.unchanged(watched.db, &watched.key, &watched.mark)? {
+                call.reply.nil_array();
+                return Ok(());
+            }
+        }
+        match run_all(call, &queue, &mut transaction)? {
+            None => break,
+            Some(unheld) => {
+                more.keys.extend(unheld.keys);
+                more.plan.whole |= unheld.plan.whole;
+                more.plan.flush |= unheld.plan.flush;
+            }
         }
     }
-    let first = call.reply.out.len();
+    Ok(())
+}
+
+/// Runs the commands one after the other. Says what else must be held if a script among them
+/// touches it and nothing has been changed yet: then all of them can run again.
+fn run_all<M: Memory>(
+    call: &mut Call<'_, '_, M>,
+    queue: &Queue,
+    transaction: &mut Transaction<'_, M>,
+) -> Result<Option<Box<Unheld>>, Failure> {
+    let (first, mut changed) = (call.reply.out.len(), false);
     call.reply.array(queue.commands.len());
     for queued in &queue.commands {
-        let db = transaction
-            .db(call.session.db)
-            .ok_or("ERR DB index is out of range")?;
-        let (args, start) = (queued.args.args(), call.reply.out.len());
-        // The rules may have changed since it was queued.
-        let allowed = permitted(
-            call.shared,
-            call.session,
-            queued.command,
-            args,
-            Context::Transaction,
-        );
-        let done = allowed.and_then(|()| {
-            timed(
-                call.shared,
-                call.stats,
-                call.session,
-                db,
-                queued.command,
-                args,
-                call.reply.out,
-            )
-        });
+        let start = call.reply.out.len();
+        let mut done = run_one(call, queued, transaction)?;
+        for run in 0.. {
+            let Some(mut unheld) = call.session.unheld.take() else {
+                break;
+            };
+            unheld.plan.whole |= run >= MAX_RUNS;
+            let wait = if changed { LONG_WAIT } else { SHORT_WAIT };
+            if hold_more(transaction, &unheld, wait)? {
+                call.reply.out.truncate(start);
+                done = run_one(call, queued, transaction)?;
+            } else if !changed {
+                return Ok(Some(unheld));
+            }
+        }
+        changed |= !call
+            .shared
+            .commands
+            .at(queued.command)
+            .flags
+            .has(Flags::READ);
         let fits = call.reply.out.len() - first <= MAX_REPLY;
         let done = done.and(if fits {
             Ok(())
@@ -115,7 +141,57 @@ pub(super) fn exec<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
             write_failure(&failure, call.session, call.stats, call.reply.out);
         }
     }
-    Ok(())
+    Ok(None)
+}
+
+fn run_one<M: Memory>(
+    call: &mut Call<'_, '_, M>,
+    queued: &Queued,
+    transaction: &Transaction<'_, M>,
+) -> Result<Outcome, Failure> {
+    let db = transaction
+        .db(call.session.db)
+        .ok_or("ERR DB index is out of range")?;
+    let args = queued.args.args();
+    // The rules may have changed since it was queued.
+    let allowed = permitted(
+        call.shared,
+        call.session,
+        queued.command,
+        args,
+        Context::Transaction,
+    );
+    Ok(allowed.and_then(|()| {
+        timed(
+            call.shared,
+            call.stats,
+            call.session,
+            db,
+            queued.command,
+            args,
+            call.reply.out,
+        )
+    }))
+}
+
+/// Holds what a script touches besides; `false`: it cannot be had now.
+fn hold_more<M: Memory>(
+    transaction: &mut Transaction<'_, M>,
+    unheld: &Unheld,
+    wait: Duration,
+) -> crate::error::Result<bool> {
+    if unheld.plan.flush && !transaction.may_flush() {
+        return Ok(false);
+    }
+    if unheld.plan.whole && !transaction.holds_all() && !transaction.hold_all(wait)? {
+        return Ok(false);
+    }
+    for key in &unheld.keys {
+        if !transaction.hold_also(key, wait)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Holds what the commands name.
@@ -123,8 +199,10 @@ fn open<'a, M: Memory>(
     shared: &'a Shared<M>,
     queue: &Queue,
     watched: &[Watched],
+    more: &Unheld,
 ) -> crate::error::Result<Transaction<'a, M>> {
-    let (mut keys, mut plan): (Vec<&[u8]>, _) = (Vec::new(), Plan::default());
+    let (mut keys, mut plan): (Vec<&[u8]>, _) = (Vec::new(), more.plan);
+    keys.extend(more.keys.iter().map(Vec::as_slice));
     for queued in &queue.commands {
         let (command, args) = (shared.commands.at(queued.command), queued.args.args());
         plan.whole |= command.flags.has(Flags::WHOLE) || command.keys.are_incomplete(args);

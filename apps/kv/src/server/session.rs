@@ -11,7 +11,7 @@ use crate::acl::User;
 use crate::resp::args::OwnedArgs;
 use crate::resp::parse::Limits;
 use crate::resp::reply::Protocol;
-use crate::store::Mark;
+use crate::store::{Mark, Plan};
 
 /// Commands in a transaction, at most.
 pub(crate) const MAX_QUEUED: usize = 1 << 16;
@@ -67,6 +67,13 @@ pub(crate) struct Identity {
     pub generation: u64,
 }
 
+/// What a script touches that its transaction does not hold.
+#[derive(Debug, Default)]
+pub(crate) struct Unheld {
+    pub keys: Vec<Vec<u8>>,
+    pub plan: Plan,
+}
+
 /// A connection's state.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -85,6 +92,8 @@ pub(crate) struct Session {
     pub full: bool,
     /// The rack keeps more than it may, and the command that runs is not to add anything.
     pub over: bool,
+    /// A script of its transaction was stopped for want of this, before it had written.
+    pub unheld: Option<Box<Unheld>>,
     /// When the last command of this turn ended.
     pub since: Option<Instant>,
     /// The command that stands aside.
@@ -112,6 +121,7 @@ impl Session {
             closing: false,
             full: false,
             over: false,
+            unheld: None,
             since: None,
             standing: None,
             confirmed: false,

@@ -31,6 +31,8 @@ pub(crate) struct Stats {
     pub misses: AtomicU64,
     pub errors: AtomicU64,
     pub evicted: AtomicU64,
+    /// Keys that UNLINK has removed.
+    pub unlinked: AtomicU64,
     pub input: AtomicU64,
     pub output: AtomicU64,
     pub swept: AtomicU64,
@@ -50,7 +52,7 @@ impl Stats {
     }
 
     /// What is counted from the beginning, for CONFIG RESETSTAT.
-    pub fn all(&self) -> [&AtomicU64; 11] {
+    pub fn all(&self) -> [&AtomicU64; 12] {
         [
             &self.commands,
             &self.connections,
@@ -59,6 +61,7 @@ impl Stats {
             &self.misses,
             &self.errors,
             &self.evicted,
+            &self.unlinked,
             &self.input,
             &self.output,
             &self.swept,

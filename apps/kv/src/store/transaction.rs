@@ -169,6 +169,26 @@ impl<M: Memory> Drop for Transaction<'_, M> {
 }
 
 impl<M: Memory> Db<'_, M> {
+    /// Whether a key can be touched: a transaction holds its bucket, or there is none. One that is
+    /// too long is nobody's.
+    pub(crate) fn holds(&self, key: &[u8]) -> Result<bool> {
+        if key.len() > self.core.geometry.key_max() {
+            return Ok(true);
+        }
+        let hash = self.core.id(0, key)?.hash;
+        Ok(self.scope.0.is_none_or(|held| held.owner(hash).is_ok()))
+    }
+
+    /// Whether all keys can be.
+    pub(crate) fn holds_all(&self) -> bool {
+        self.scope.0.is_none_or(|held| held.whole)
+    }
+
+    /// Whether it may be flushed.
+    pub(crate) fn may_flush(&self) -> bool {
+        self.scope.0.is_none_or(|held| held.may_flush)
+    }
+
     /// Removes every key of this database.
     pub fn flush(&self) -> Result<()> {
         self.flush_some(Some(self.number))

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use rackmem_kv::memory::HeapMemory;
 use rackmem_kv::rdb::{Body, Entry, dump};
+use rackmem_kv::snapshot::{self, LoadInto, Moment};
 use rackmem_kv::{Options, Server, ServerConfig, Store};
 
 use crate::redis::{Client, Redis};
@@ -134,4 +135,98 @@ fn restore_answers_as_redis_does() {
             .collect();
         assert_eq!(shown(&have), shown(&want), "{words:?}");
     }
+}
+
+const ONE: &[u8] = b"#!lua name=one\nredis.register_function('f', function() return 1 end)";
+const TWO: &[u8] = b"#!lua name=two\nredis.register_function('f', function() return 2 end)";
+
+#[test]
+fn libraries_go_both_ways() {
+    let server = serve(&store(), ServerConfig::default());
+    let mut ours = Client::connect(server.local_addr());
+    let Some(mut theirs) = Redis::start(b"REDIS0010\xff\0\0\0\0\0\0\0\0") else {
+        eprintln!("not compared: there is no redis-server here");
+        return;
+    };
+    let dump: &[&[u8]] = &[b"FUNCTION", b"DUMP"];
+    let none = ours.ask_bytes(dump).unwrap();
+    theirs.ask_bytes(&[b"FUNCTION", b"LOAD", ONE]);
+    ours.ask_bytes(&[b"FUNCTION", b"LOAD", TWO]);
+    ours.ask(&["SET", "key", "value"]);
+    let one = theirs.ask_bytes(dump).unwrap();
+    let two = ours.ask_bytes(dump).unwrap();
+    let key = ours.ask_bytes(&[b"DUMP", b"key"]).unwrap();
+    let restore = |payload: &[u8], policy: &[&[u8]]| {
+        let command: [&[u8]; 3] = [b"FUNCTION", b"RESTORE", payload];
+        let words = command.iter().chain(policy);
+        words.map(|word| word.to_vec()).collect::<Vec<_>>()
+    };
+    let call = vec![b"FCALL".to_vec(), b"f".to_vec(), b"0".to_vec()];
+    for command in [
+        restore(&one, &[b"FLUSH"]),
+        call.clone(),
+        restore(&one, &[]),
+        restore(&one, &[b"replace"]),
+        restore(&two, &[]),
+        restore(&two, &[b"REPLACE"]),
+        restore(&two, &[b"FLUSH"]),
+        call,
+        restore(&none, &[b"APPEND"]),
+        restore(&one, &[b"NONSENSE"]),
+        restore(b"", &[]),
+        restore(&one[1..], &[]),
+        restore(&key, &[]),
+        restore(&none, &[b"FLUSH"]),
+    ] {
+        let words: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
+        let (have, want) = (ours.ask_bytes(&words), theirs.ask_bytes(&words));
+        assert_eq!(
+            have,
+            want,
+            "{:?}",
+            words[2..].concat().escape_ascii().to_string()
+        );
+    }
+}
+
+#[test]
+fn who_waits_for_a_key_is_served_by_what_is_restored_or_loaded() {
+    let store = store();
+    let server = serve(&store, ServerConfig::default());
+    let mut other = Client::connect(server.local_addr());
+    other.ask(&["RPUSH", "list", "element"]);
+    let payload = other.ask_bytes(&[b"DUMP", b"list"]).unwrap();
+    other.ask(&["DEL", "list"]);
+    let (file, _) = snapshot::save(&filled(), Moment::Each, Vec::new(), |_| true).unwrap();
+    let restore: &dyn Fn() = &|| {
+        let mut client = Client::connect(server.local_addr());
+        let restored = client.ask_bytes(&[b"RESTORE", b"list", b"0", &payload]);
+        assert_eq!(restored.unwrap(), b"OK");
+    };
+    let load: &dyn Fn() = &|| {
+        snapshot::load(&store, &file[..], LoadInto::Any, |_| true).unwrap();
+    };
+    for bring in [restore, load] {
+        std::thread::scope(|scope| {
+            let addr = server.local_addr();
+            let waits = scope.spawn(move || Client::connect(addr).ask(&["BLPOP", "list", "0"]));
+            while !other
+                .ask(&["INFO", "clients"])
+                .contains("blocked_clients:1")
+            {
+                std::thread::yield_now();
+            }
+            bring();
+            assert_eq!(waits.join().unwrap(), "2");
+        });
+        assert_eq!(other.ask(&["EXISTS", "list"]), "0");
+    }
+}
+
+/// A store with the list that somebody waits for.
+fn filled() -> Heap {
+    let store = store();
+    let server = serve(&store, ServerConfig::default());
+    Client::connect(server.local_addr()).ask(&["RPUSH", "list", "element"]);
+    store
 }
