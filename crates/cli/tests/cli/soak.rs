@@ -48,6 +48,18 @@ fn a_rack_whose_members_are_killed_tells_nobody_anything_wrong() {
     assert_eq!(totals["kills"], 4);
     assert!(totals["operations"].as_u64() > Some(1000), "{totals}");
     assert!(totals["lost_buckets"].as_u64() > Some(0), "{totals}");
+    for flow in ["put", "taken", "heard"] {
+        assert!(totals[flow].as_u64() > Some(50), "{flow}: {totals}");
+    }
+}
+
+#[test]
+fn nor_does_a_store_with_copies_whose_nodes_are_killed() {
+    let copies = ["--nodes", "4", "--copies", "3", "--keys", "8"];
+    let totals = soak(&[&copies[..], &["--kills", "3", "--seconds", "120"]].concat());
+    assert_eq!(totals["kills"], 3);
+    assert_eq!(totals["lost_buckets"], 0);
+    assert!(totals["put"].as_u64() > Some(20), "{totals}");
 }
 
 #[test]

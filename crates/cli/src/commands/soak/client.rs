@@ -10,6 +10,9 @@ const PATIENCE: Duration = Duration::from_secs(45);
 const CONNECT: Duration = Duration::from_secs(1);
 /// Bytes of a value at most.
 const MAX_BULK: usize = 1 << 20;
+/// Elements of an array at most, and arrays in each other.
+const MAX_ITEMS: usize = 1 << 20;
+const MAX_DEPTH: usize = 8;
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +20,25 @@ pub enum Answer {
     Nil,
     Int(i64),
     Text(String),
+    Many(Vec<Answer>),
     Error(String),
+}
+
+impl Answer {
+    /// What an array has; of anything else nothing.
+    pub fn items(&self) -> &[Answer] {
+        match self {
+            Answer::Many(items) => items,
+            _ => &[],
+        }
+    }
+
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Answer::Text(text) => Some(text),
+            _ => None,
+        }
+    }
 }
 
 /// A connection.
@@ -61,8 +82,30 @@ impl Client {
         self.stream.get_mut().write_all(request.as_bytes())
     }
 
+    /// Whether there is something to read, or will be within this time.
+    pub fn is_told(&mut self, at_most: Duration) -> io::Result<bool> {
+        if !self.stream.buffer().is_empty() {
+            return Ok(true);
+        }
+        self.stream.get_ref().set_read_timeout(Some(at_most))?;
+        let told = self.stream.fill_buf().map(|bytes| !bytes.is_empty());
+        self.stream.get_ref().set_read_timeout(Some(PATIENCE))?;
+        match told {
+            Ok(true) => Ok(true),
+            Ok(false) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Ok(false),
+                _ => Err(error),
+            },
+        }
+    }
+
     /// Waits for the next answer.
     pub fn answer(&mut self) -> io::Result<Answer> {
+        self.answer_within(MAX_DEPTH)
+    }
+
+    fn answer_within(&mut self, depth: usize) -> io::Result<Answer> {
         let mut line = String::new();
         if self.stream.read_line(&mut line)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -83,6 +126,12 @@ impl Client {
                 String::from_utf8(bytes)
                     .map(Answer::Text)
                     .map_err(|_| wrong())
+            }
+            "*" if rest == "-1" => Ok(Answer::Nil),
+            "*" if depth > 0 => {
+                let count = rest.parse::<usize>().ok().filter(|n| *n <= MAX_ITEMS);
+                let items = (0..count.ok_or_else(wrong)?).map(|_| self.answer_within(depth - 1));
+                items.collect::<io::Result<_>>().map(Answer::Many)
             }
             _ => Err(wrong()),
         }

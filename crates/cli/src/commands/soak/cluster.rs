@@ -73,6 +73,8 @@ pub struct Plan {
     pub delay: f64,
     /// Otherwise they serve the store.
     pub work: Option<Work>,
+    /// Copies of the store, if it has some.
+    pub copies: Option<String>,
     /// More of rack.toml.
     pub more: String,
 }
@@ -320,7 +322,9 @@ impl Cluster {
                 Some(_) => [&["node"], &join[..], &options].concat(),
                 None => {
                     let serve = ["--listen", "127.0.0.1:0", "--buckets", &buckets];
-                    [&["kv"], &join[..], &serve].concat()
+                    let copies = self.plan.copies.iter().flat_map(|it| ["--copies", it]);
+                    let copies: Vec<&str> = copies.collect();
+                    [&["kv"], &join[..], &serve, &copies].concat()
                 }
             };
             self.nodes[node] = Some(Process::start(
@@ -391,6 +395,11 @@ impl Cluster {
     pub fn first_has_ended(&mut self) -> bool {
         let first = self.nodes.first_mut().and_then(Option::as_mut);
         first.is_some_and(|process| !matches!(process.child.try_wait(), Ok(None)))
+    }
+
+    /// Whether the store has copies.
+    pub fn has_copies(&self) -> bool {
+        self.plan.copies.is_some()
     }
 
     /// Where clients connect, by node.

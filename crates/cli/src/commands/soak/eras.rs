@@ -1,8 +1,9 @@
 //! The eras of a soak: clients run, somebody is killed and started again, the rack heals,
 //! and a roll call ends the era.
 
-use super::client::Client;
 use super::cluster::Cluster;
+use super::flows::{Around, Flow, Flows, Losses, Over};
+use super::heal::{figure, has_copies_again, heal, noticed};
 use super::insist::Asked;
 use super::judge::{Era, Values, judge};
 use super::load::{Counts, HOT, Load, understood};
@@ -11,20 +12,16 @@ use crate::failure::{Failure, Result};
 use crate::stop::Stop;
 use rackmem_sim::history::{Call, Full, Recorder, Reply};
 use rackmem_sim::linear::Verdict;
-use std::net::SocketAddr;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Operations that one client records in an era at most.
 const RECORDED: usize = 200_000;
-/// How long a rack may take to be whole again after its processes are back.
-const HEALED: Duration = Duration::from_secs(60);
 /// How often all keys are set before the first kill, at most.
 const FILLS: usize = 5;
 /// Commands under way at a time to one node, where nothing else is going on.
 const WINDOW: usize = 256;
-/// Between two looks.
-const STEP: Duration = Duration::from_millis(20);
 
 /// One kill, and what came of it.
 pub struct Kill {
@@ -41,6 +38,8 @@ pub struct Kill {
     pub refused: u64,
     /// Buckets that began anew, empty.
     pub lost_buckets: u64,
+    /// Through streams, queues and channels.
+    pub flow: Flow,
     pub verdict: &'static str,
 }
 
@@ -54,6 +53,7 @@ pub struct Totals {
     pub flushes: u64,
     pub refused: u64,
     pub lost_buckets: u64,
+    pub flow: Flow,
     pub undecided: u64,
     pub violations: Vec<String>,
 }
@@ -145,7 +145,12 @@ impl Eras {
     pub fn run(&mut self, stop: &Stop) -> Result<Option<Kill>> {
         self.number += 1;
         let nodes = self.cluster.addrs().len();
-        let (switch, victims) = victims(&mut self.random, self.switch, nodes);
+        let copies = self.cluster.has_copies();
+        let (switch, victims) = match copies {
+            false => victims(&mut self.random, self.switch, nodes),
+            // Any one, but the death of more might leave no majority.
+            true => (false, vec![self.random.usize(..nodes)]),
+        };
         let (before, dead, after) = (
             self.between(300, 900),
             self.between(0, 2500),
@@ -154,7 +159,7 @@ impl Eras {
         let addrs = self.cluster.addrs().to_vec();
         // Clients of nodes that die go to others; those who come back are served again in the next
         // era.
-        let (recorder, counts, done) = (
+        let (recorder, mut counts, done) = (
             Recorder::new(RECORDED),
             Counts::default(),
             AtomicBool::new(false),
@@ -164,8 +169,16 @@ impl Eras {
         let seed = self.random.u64(..);
         let (keys, era, clients) = (self.keys.clone(), self.number, self.clients * nodes);
         let cluster = &mut self.cluster;
+        let flows = Flows::new(era);
+        let around = Around {
+            addrs: &addrs,
+            recorder: &recorder,
+            stop: &done,
+            seed,
+        };
         let healed = std::thread::scope(|scope| -> Result<bool> {
-            let _stop = Raise(&done);
+            let (_stop, _over) = (Raise(&done), Over(&flows));
+            let mut loads = flows.start(scope, around);
             for number in 0..clients {
                 let load = Load {
                     number,
@@ -177,30 +190,52 @@ impl Eras {
                     random: fastrand::Rng::with_seed(seed ^ number as u64),
                     era,
                 };
-                scope.spawn(move || load.run());
+                loads.push(scope.spawn(move || load.run()));
             }
             if !stop.sleep(before) {
                 return Ok(false);
             }
-            let epoch = figure(addrs[0], "rack_epoch").unwrap_or(0);
+            // One that lives on.
+            let alive = addrs[usize::from(victims.contains(&0))];
+            let epoch = figure(alive, "rack_epoch").unwrap_or(0);
             let at = Instant::now();
-            deaths.extend(victims.iter().map(|_| recorder.now()));
+            if !copies {
+                deaths.extend(victims.iter().map(|_| recorder.now()));
+            }
             cluster.kill(switch, &victims);
-            let outage = noticed(addrs[0], epoch, &counts, &recorder, at, stop);
+            let outage = noticed(alive, epoch, &counts, &recorder, at, stop);
             if !stop.sleep(dead) || !cluster.restart(switch, &victims, stop)? {
                 return Ok(false);
             }
+            flows.moved(cluster.addrs());
             let rack = (nodes as u64, u64::from(self.switch));
-            if !heal(cluster.addrs(), rack, stop)? {
+            if !heal(cluster.addrs(), rack, stop)? || !has_copies_again(cluster, stop)? {
                 return Ok(false);
             }
             kill = Some((outage, at.elapsed()));
-            Ok(stop.sleep(after))
+            if !stop.sleep(after) {
+                return Ok(false);
+            }
+            done.store(true, Relaxed);
+            for load in loads {
+                // One that has panicked has said so.
+                let _ = load.join();
+            }
+            flows.finish(cluster.addrs(), stop)
         })?;
         let Some((outage, whole)) = kill.filter(|_| healed) else {
             return Ok(None);
         };
         let Some((values, disagreed)) = self.roll_call(&recorder, stop)? else {
+            return Ok(None);
+        };
+        let flushes = std::mem::take(&mut counts.flush_spans);
+        let flushes = flushes.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let losses = Losses {
+            flushes: &flushes,
+            death: !deaths.is_empty(),
+        };
+        let Some((flow, wrong)) = flows.judge(self.cluster.addrs(), losses, stop)? else {
             return Ok(None);
         };
         let known = Era {
@@ -220,6 +255,12 @@ impl Eras {
                 "NOT LINEARIZABLE"
             }
         };
+        let verdict = match wrong.is_empty() {
+            true => verdict,
+            false => "NOT IN ORDER",
+        };
+        let wrong = wrong.iter().map(|what| format!("era {era}: {what}"));
+        self.totals.violations.extend(wrong);
         self.totals
             .violations
             .extend(disagreed.map(|what| format!("era {era}: {what}")));
@@ -237,6 +278,7 @@ impl Eras {
             flushes: counts.flushes.into_inner(),
             refused: counts.lost.into_inner(),
             lost_buckets: lost_buckets.saturating_sub(self.totals.lost_buckets),
+            flow,
             verdict,
             victims: names,
         };
@@ -248,6 +290,9 @@ impl Eras {
         totals.flushes += kill.flushes;
         totals.refused += kill.refused;
         totals.lost_buckets = lost_buckets;
+        totals.flow.put += kill.flow.put;
+        totals.flow.taken += kill.flow.taken;
+        totals.flow.messages += kill.flow.messages;
         Ok(Some(kill))
     }
 
@@ -333,65 +378,5 @@ struct Raise<'a>(&'a AtomicBool);
 impl Drop for Raise<'_> {
     fn drop(&mut self) {
         self.0.store(true, Relaxed);
-    }
-}
-
-/// A figure of a node's section of INFO.
-fn figure(addr: SocketAddr, name: &str) -> Option<u64> {
-    let figures = Client::connect(addr).ok()?.figures().ok()?;
-    figures
-        .into_iter()
-        .find(|row| row.0 == name)
-        .map(|row| row.1)
-}
-
-/// Waits until the rack has begun another epoch and somebody was served in it; how long that took.
-fn noticed(
-    addr: SocketAddr,
-    epoch: u64,
-    counts: &Counts,
-    recorder: &Recorder,
-    since: Instant,
-    stop: &Stop,
-) -> Duration {
-    while since.elapsed() < HEALED && figure(addr, "rack_epoch").unwrap_or(epoch) <= epoch {
-        if !stop.sleep(STEP) {
-            return since.elapsed();
-        }
-    }
-    let begun = recorder.now();
-    while since.elapsed() < HEALED && counts.last_done.load(Relaxed) < begun {
-        if !stop.sleep(STEP) {
-            break;
-        }
-    }
-    since.elapsed()
-}
-
-/// Waits until every node sees all members, and all live in one epoch. `false` when told to stop.
-fn heal(addrs: &[SocketAddr], (nodes, switch): (u64, u64), stop: &Stop) -> Result<bool> {
-    let end = Instant::now() + HEALED;
-    loop {
-        let looks = addrs.iter().map(|&addr| {
-            let figures = Client::connect(addr)
-                .and_then(|mut client| client.figures())
-                .ok()?;
-            let get = |name: &str| figures.iter().find(|row| row.0 == name).map(|row| row.1);
-            let whole = get("rack_members")? == nodes && get("rack_switch")? == switch;
-            whole.then(|| get("rack_epoch")).flatten()
-        });
-        let epochs: Option<Vec<u64>> = looks.collect();
-        if epochs.is_some_and(|epochs| epochs.windows(2).all(|pair| pair[0] == pair[1])) {
-            return Ok(true);
-        }
-        if Instant::now() > end {
-            return Err(Failure::new(
-                "the rack is not whole again a minute after its processes were",
-                "this is a defect: please report it with the seed and the options",
-            ));
-        }
-        if !stop.sleep(STEP) {
-            return Ok(false);
-        }
     }
 }

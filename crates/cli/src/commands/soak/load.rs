@@ -1,10 +1,12 @@
 //! Clients that read and write few keys at every node, and record what they are told.
 
 use super::client::{Answer, Client};
+use super::flows::Span;
 use super::shape::Shape;
 use rackmem_sim::history::{Call, ClientLog, Recorder, Reply};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Pause after a failure: it lasts, and each may count as an operation of unknown outcome.
@@ -26,6 +28,8 @@ pub struct Counts {
     pub unknown: AtomicU64,
     /// Of those that are done, how many emptied all keys.
     pub flushes: AtomicU64,
+    /// When they were asked for and answered, on the recorder's clock.
+    pub flush_spans: Mutex<Vec<Span>>,
     /// Answered with NODELOST.
     pub lost: AtomicU64,
     /// When the last one was done, on the recorder's clock.
@@ -100,8 +104,15 @@ impl Load<'_> {
         let Ok(tickets) = begun.collect::<Result<Vec<_>, _>>() else {
             return Step::Full;
         };
+        let begun = self.recorder.now();
         let answer = client.call(&["FLUSHALL"]);
-        match answer.map(|answer| understood(&Call::Clear, answer)) {
+        let answer = answer.map(|answer| understood(&Call::Clear, answer));
+        let ended = matches!(answer, Ok(Ok(_))).then(|| self.recorder.now());
+        let spans = self.counts.flush_spans.lock();
+        let mut spans = spans.unwrap_or_else(PoisonError::into_inner);
+        spans.push(Span { begun, ended });
+        drop(spans);
+        match answer {
             Ok(Ok(reply)) => {
                 for ticket in tickets {
                     log.ok(ticket, reply.clone());
@@ -187,6 +198,12 @@ pub fn understood(call: &Call, answer: Answer) -> Result<Reply, String> {
         (Call::Set { .. }, Answer::Int(_)) => Reply::Nil,
         (Call::Del, Answer::Int(done)) => Reply::Bool(done == 1),
         (Call::Get | Call::Swap { .. }, Answer::Nil) => Reply::Nil,
+        // The first of a sorted set, if it has one.
+        (Call::Get, Answer::Many(first)) => match &first[..] {
+            [] => Reply::Nil,
+            [Answer::Text(value)] => Reply::Text(unstuffed(value.clone())),
+            other => Reply::Text(format!("not a member: {other:?}")),
+        },
         (Call::Get | Call::Swap { .. }, Answer::Text(value)) => Reply::Text(unstuffed(value)),
         (_, answer) => Reply::Text(format!("not an answer: {answer:?}")),
     };

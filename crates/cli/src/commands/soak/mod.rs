@@ -7,6 +7,8 @@ mod cluster;
 pub mod copies;
 mod eras;
 mod etcd;
+mod flows;
+mod heal;
 mod insist;
 mod judge;
 mod load;
@@ -37,6 +39,7 @@ Examples:
   rackmem soak --keys 100000 --kills 10              a directory larger than any queue
   rackmem soak --membership etcd --kills 10          membership in an etcd that soak starts
   rackmem soak --fabric shm --kills 10               over shared memory
+  rackmem soak --nodes 4 --copies 3                  a store with copies: no death may take anything
   rackmem soak --locks --seconds 600                 threads of all nodes hold locks and report them
   rackmem soak --tight --locks                       caches too small for the locks in use
   rackmem soak --locks --starve                      while other processes keep every core busy
@@ -47,7 +50,7 @@ Examples:
   rackmem soak --starve --seconds 20 --seeds 0..25   25 racks, one after the other, and a summary
   rackmem --json soak --kills 4                      one object per kill, then the totals
 
-Node 0 is never killed: its memory holds the table of regions. If it is declared dead all the same, because the lease
+Node 0 is never killed: its memory holds the table of regions. With --copies any node is, one at a time. If it is declared dead all the same, because the lease
 is too short for this machine, a run with --locks stops there and is judged. With --replicated or --objects any
 node is killed; with --bounded node 0, the home of the items, is stopped for less than its lease only.
 Exit code 1: an answer contradicts linearizability, beyond the reported loss of a dead node's data; with --bounded, a
@@ -132,9 +135,9 @@ pub struct SoakArgs {
     /// Kill any node, or the one that serves the objects; of bounded memory: and stop none
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "any", requires = "judged_whole", conflicts_with = "replicated")]
     kill: Option<copies::Killed>,
-    /// Keep N copies of the region
-    #[arg(long, value_name = "N", requires = "of_copies", default_value = "3", value_parser = ["1", "3", "5", "7"])]
-    copies: String,
+    /// Keep N copies: of the region [3], or of the store [one node has what it had last]
+    #[arg(long, value_name = "N", conflicts_with_all = ["locks", "tight", "bounded"], value_parser = ["1", "3", "5", "7"])]
+    copies: Option<String>,
     /// What the copies survive; with `file` or `sync` all nodes are killed at once as well
     #[arg(long, value_name = "WHAT", requires = "replicated", default_value = "memory", value_parser = ["memory", "file", "sync"])]
     durability: String,
@@ -264,7 +267,11 @@ fn run_one(args: &SoakArgs, seed: u64, stop: &Stop, json: bool) -> Result<Ended>
                 let _ = told.map(|told| teller.send(told));
             }),
         }),
-        more: String::new(),
+        copies: args.copies.clone().filter(|copies| copies != "1"),
+        more: match args.copies {
+            Some(_) => "replace_after = '200ms'\n".into(),
+            None => String::new(),
+        },
     };
     let switch = plan.switch;
     let Some(cluster) = Cluster::start(plan, stop)? else {
@@ -336,12 +343,13 @@ fn tell_kill(number: u64, kill: &Kill, json: bool) {
         return out::line(json!({
             "kill": number, "victims": kill.victims, "outage_ms": ms(kill.outage), "whole_ms": ms(kill.whole),
             "rebuild_us": kill.rebuild_us, "operations": kill.operations, "flushes": kill.flushes, "unknown": kill.unknown, "nodelost": kill.refused,
-            "lost_buckets": kill.lost_buckets, "verdict": kill.verdict,
+            "lost_buckets": kill.lost_buckets, "put": kill.flow.put, "taken": kill.flow.taken, "heard": kill.flow.messages,
+            "verdict": kill.verdict,
         }));
     }
     out::line(format!(
         "kill {number}: {}; no client was served for {} ms; all are back after {} ms, rebuilt in {:.1} ms; {} operations, {} \
-         of them FLUSHALL, {} unknown, {} NODELOST; {} buckets restarted empty; {}",
+         of them FLUSHALL, {} unknown, {} NODELOST; {} put into streams and queues, {} taken, {} messages heard; {} buckets restarted empty; {}",
         kill.victims.join(" and "),
         ms(kill.outage),
         ms(kill.whole),
@@ -350,6 +358,9 @@ fn tell_kill(number: u64, kill: &Kill, json: bool) {
         kill.flushes,
         kill.unknown,
         kill.refused,
+        kill.flow.put,
+        kill.flow.taken,
+        kill.flow.messages,
         kill.lost_buckets,
         kill.verdict,
     ));
@@ -364,20 +375,23 @@ fn tell(totals: &Totals, time: Duration, seed: u64, json: bool) {
         flushes,
         refused,
         lost_buckets,
+        flow,
         undecided,
         violations,
     } = totals;
+    let (put, taken, heard) = (flow.put, flow.taken, flow.messages);
     let seconds = time.as_secs_f64();
     if json {
         return out::line(json!({
             "seed": seed, "seconds": seconds, "kills": kills, "restarts": restarts, "operations": operations,
             "flushes": flushes, "unknown": unknown, "nodelost": refused, "lost_buckets": lost_buckets,
-            "undecided": undecided, "violations": violations,
+            "put": put, "taken": taken, "heard": heard, "undecided": undecided, "violations": violations,
         }));
     }
     out::line(format!(
         "soak: {seconds:.0} s, {kills} kills, {restarts} processes restarted, {operations} operations, {flushes} of them FLUSHALL, {unknown} unknown, \
-         {refused} NODELOST, {lost_buckets} buckets restarted empty, {undecided} eras too large to judge, {} \
+         {refused} NODELOST, {put} put into streams and queues, {taken} taken, {heard} messages heard, \
+         {lost_buckets} buckets restarted empty, {undecided} eras too large to judge, {} \
          violations",
         violations.len()
     ));

@@ -16,6 +16,8 @@ pub enum Shape {
     Hash,
     /// The value is the first element.
     List,
+    /// The value is the member of the lowest score.
+    Sorted,
 }
 
 /// Puts elements in place of a list.
@@ -28,13 +30,21 @@ const SWAP: &str = "local old = redis.call('LINDEX', KEYS[1], 0) redis.call('DEL
 const SWAP_FIELD: &str = "local old = redis.call('HGET', KEYS[1], 'value') \
      redis.call('HSET', KEYS[1], 'value', unpack(ARGV)) return old";
 
+/// Members of a sorted set in place of all that were there.
+const RANK: &str = "redis.call('DEL', KEYS[1]) for i, member in ipairs(ARGV) do \
+     redis.call('ZADD', KEYS[1], i, member) end return redis.status_reply('OK')";
+/// Gives a sorted set another first member, and says which one was first.
+const SWAP_LOWEST: &str = "local old = redis.call('ZPOPMIN', KEYS[1]) \
+     for i, member in ipairs(ARGV) do redis.call('ZADD', KEYS[1], i, member) end return old[1]";
+
 impl Shape {
     /// That of a key, by the last digit of its name.
     pub fn of(key: &str) -> Shape {
-        match key.bytes().last().unwrap_or_default() % 3 {
+        match key.bytes().last().unwrap_or_default() % 4 {
             0 => Shape::String,
             1 => Shape::Hash,
-            _ => Shape::List,
+            2 => Shape::List,
+            _ => Shape::Sorted,
         }
     }
 
@@ -52,10 +62,13 @@ impl Shape {
             (Call::Swap { value }, Shape::Hash) => self.script(SWAP_FIELD, key, value, long),
             (Call::Set { value }, Shape::List) => self.script(PUT, key, value, long),
             (Call::Swap { value }, Shape::List) => self.script(SWAP, key, value, long),
+            (Call::Set { value }, Shape::Sorted) => self.script(RANK, key, value, long),
+            (Call::Swap { value }, Shape::Sorted) => self.script(SWAP_LOWEST, key, value, long),
             (Call::Del, _) => words(&["DEL", key]),
             (_, Shape::String) => words(&["GET", key]),
             (_, Shape::Hash) => words(&["HGET", key, "value"]),
             (_, Shape::List) => words(&["LINDEX", key, "0"]),
+            (_, Shape::Sorted) => words(&["ZRANGE", key, "0", "0"]),
         }
     }
 
@@ -85,8 +98,8 @@ mod tests {
 
     #[test]
     fn kinds_of_values_take_turns() {
-        let shapes: Vec<Shape> = (0..3).map(|i| Shape::of(&format!("key:{i}"))).collect();
-        for shape in [Shape::String, Shape::Hash, Shape::List] {
+        let shapes: Vec<Shape> = (0..4).map(|i| Shape::of(&format!("key:{i}"))).collect();
+        for shape in [Shape::String, Shape::Hash, Shape::List, Shape::Sorted] {
             assert!(shapes.contains(&shape), "{shape:?} is never played");
         }
     }

@@ -127,6 +127,7 @@ pub fn run(
             sign: "bounded",
             hears: Arc::new(hears),
         }),
+        copies: None,
         more: String::new(),
     };
     let Some(cluster) = Cluster::start(plan, stop)? else {

@@ -105,6 +105,7 @@ pub fn run(
             sign: "copies",
             hears: Arc::new(hears),
         }),
+        copies: None,
         more: format!("replace_after = '{replace}'\nstore = 'FOLDER/copies'\nmtu = 1500\n"),
     };
     let switch = plan.switch;
@@ -155,7 +156,11 @@ pub fn run(
 
 /// Copies, and what they survive. The parser of arguments takes no others.
 fn asked(args: &SoakArgs) -> (u8, Durability) {
-    let copies = args.copies.parse().unwrap_or(3);
+    let copies = args
+        .copies
+        .as_ref()
+        .and_then(|copies| copies.parse().ok())
+        .unwrap_or(3);
     let durability = Durability::named(&args.durability);
     (copies, durability.unwrap_or_default())
 }
