@@ -175,8 +175,12 @@ impl FlowClient<'_> {
         }
         let answer = answer?;
         let of_stream = answer.items().first().and_then(|pair| pair.items().get(1));
-        for (id, value) in of_stream.map(entries).unwrap_or_default() {
-            self.took(stream, &value, span, Some(id));
+        let new = of_stream.map(entries).unwrap_or_default();
+        // All of them, whatever becomes of the connection.
+        for (id, value) in &new {
+            self.took(stream, value, span, Some(*id));
+        }
+        for (id, value) in new {
             // Of ten it keeps three, and says of some twice that it is done with them.
             let times = [0, 0, 0, 1, 1, 1, 1, 1, 2, 2][self.random.usize(..10)];
             for _ in 0..times {
