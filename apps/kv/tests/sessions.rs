@@ -197,11 +197,6 @@ fn connections() {
         < :1
         > CLIENT REPLY OFF
         > SET quiet 2
-        > SUBSCRIBE news
-        < [\"subscribe\" \"news\" :1]
-        > PING
-        > UNSUBSCRIBE
-        < [\"unsubscribe\" \"news\" :0]
         > CLIENT REPLY ON
         < +OK
         > GET quiet
@@ -269,6 +264,14 @@ fn commands_tell_about_themselves_what_those_of_redis_do() {
         < [["a" [+RM +delete]]]
         > COMMAND GETKEYSANDFLAGS STRLEN a
         < [["a" [+RO]]]
+        > CLIENT REPLY OFF
+        > SUBSCRIBE news
+        < ["subscribe" "news" :1]
+        > PING
+        > UNSUBSCRIBE
+        < ["unsubscribe" "news" :0]
+        > CLIENT REPLY ON
+        < +OK
         > ACL CAT read write
         < -ERR unknown subcommand or wrong number of arguments for 'CAT'. Try ACL HELP.
         > ACL WHOAMI x
@@ -287,6 +290,50 @@ fn commands_tell_about_themselves_what_those_of_redis_do() {
     assert!(publish.contains("+pubsub"), "{publish}");
     let pop = client.say("COMMAND INFO blpop");
     assert!(pop.contains("+blocking"), "{pop}");
+}
+
+#[test]
+fn who_monitors_is_shown_each_command_as_it_runs() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    let mut watches = Client::new(server.local_addr());
+    let peer = client.stream.local_addr().unwrap();
+    assert_eq!(watches.say("MONITOR"), "+OK");
+    assert!(client.say("CLIENT LIST").contains("flags=O"));
+    for command in [
+        "SELECT 1",
+        "CONFIG GET timeout",
+        "AUTH secret",
+        "MULTI",
+        "SET a \"x\\xff\"",
+        "EXEC",
+        "EVAL \"return redis.call('get', KEYS[1])\" 1 a",
+        "BLPOP none 0.001",
+        "NOSUCH",
+        "PING",
+    ] {
+        client.say(command);
+    }
+    for (from, shown) in [
+        (format!("1 {peer}"), r#""SELECT" "1""#),
+        (format!("1 {peer}"), r#""AUTH" "(redacted)""#),
+        (format!("1 {peer}"), r#""MULTI""#),
+        (format!("1 {peer}"), r#""SET" "a" "x\xff""#),
+        (format!("1 {peer}"), r#""EXEC""#),
+        (
+            format!("1 {peer}"),
+            r#""EVAL" "return redis.call('get', KEYS[1])" "1" "a""#,
+        ),
+        ("1 lua".to_owned(), r#""get" "a""#),
+        (format!("1 {peer}"), r#""BLPOP" "none" "0.001""#),
+        (format!("1 {peer}"), r#""PING""#),
+    ] {
+        let line = watches.reply();
+        let want = format!(" [{from}] {shown}");
+        assert!(line.ends_with(&want), "{line}, not {want}");
+    }
+    assert_eq!(watches.say("RESET"), "+RESET");
+    assert!(!client.say("CLIENT LIST").contains("flags=O"));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::{Call, Command, Failure, Flags, MAX_REPLY, Outcome, SHOWN, eviction};
+use super::{Call, Command, Failure, Flags, MAX_REPLY, Outcome, SHOWN, eviction, monitor};
 use crate::acl::{Context, permitted};
 use crate::error::Error;
 use crate::memory::Memory;
@@ -33,7 +33,7 @@ pub(crate) fn dispatch<M: Memory>(
         session.speech = Speech::Skip;
     }
     act_for(session.client.id);
-    let ran = consider(shared, stats, session, args, out);
+    let ran = consider(shared, stats, session, args, out, true);
     act_for(0);
     match ran {
         Ok(()) => {}
@@ -62,7 +62,7 @@ pub(crate) fn again<M: Memory>(
 ) -> bool {
     let start = out.len();
     act_for(session.client.id);
-    let ran = consider(shared, stats, session, args, out);
+    let ran = consider(shared, stats, session, args, out, false);
     act_for(0);
     match ran {
         Ok(()) => {}
@@ -161,12 +161,14 @@ fn renew<M: Memory>(shared: &Shared<M>, session: &mut Session) -> bool {
     !session.closing
 }
 
+/// `first`: it is no command that stood aside.
 fn consider<M: Memory>(
     shared: &Shared<M>,
     stats: &Stats,
     session: &mut Session,
     args: Args<'_>,
     out: &mut Vec<u8>,
+    first: bool,
 ) -> Outcome {
     let position = match find(shared, session, args) {
         Ok(position) => position,
@@ -190,7 +192,15 @@ fn consider<M: Memory>(
         return Err("ERR DB index is out of range".into());
     };
     let start = out.len();
+    let shown = first && shared.hub.monitors.any();
+    let is_script = monitor::is_script(command.name);
+    if shown && is_script {
+        monitor::show(shared, session, position, args, false);
+    }
     let mut outcome = timed(shared, stats, session, db, position, args, out);
+    if shown && !is_script {
+        monitor::show(shared, session, position, args, false);
+    }
     // What fails for want of memory has done nothing, but a script may have.
     let again = !command.flags.has(Flags::NOSCRIPT);
     for _ in 0..eviction::MAX_ROUNDS {

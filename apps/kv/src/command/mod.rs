@@ -26,6 +26,7 @@ mod key_words;
 mod keys;
 mod lcs;
 mod lists;
+mod monitor;
 mod numbers;
 mod persistence;
 mod process;

@@ -332,6 +332,9 @@ impl<M: Memory> Commands<'_, '_, M> {
             words,
             out,
         )?;
+        if self.shared.hub.monitors.any() {
+            super::monitor::show(self.shared, self.session, position, words, true);
+        }
         Ok(())
     }
 

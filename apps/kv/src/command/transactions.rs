@@ -3,7 +3,7 @@
 use super::dispatch::{timed, write_failure};
 use super::eviction::is_full;
 use super::scripting::{self, LONG_WAIT, MAX_RUNS, SHORT_WAIT};
-use super::{Call, Failure, Flags, MAX_REPLY, Outcome};
+use super::{Call, Failure, Flags, MAX_REPLY, Outcome, monitor};
 use crate::acl::{Context, permitted};
 use crate::error::Error;
 use crate::memory::Memory;
@@ -161,17 +161,22 @@ fn run_one<M: Memory>(
         args,
         Context::Transaction,
     );
-    Ok(allowed.and_then(|()| {
-        timed(
-            call.shared,
-            call.stats,
-            call.session,
-            db,
-            queued.command,
-            args,
-            call.reply.out,
-        )
-    }))
+    if let Err(failure) = allowed {
+        return Ok(Err(failure));
+    }
+    let done = timed(
+        call.shared,
+        call.stats,
+        call.session,
+        db,
+        queued.command,
+        args,
+        call.reply.out,
+    );
+    if call.shared.hub.monitors.any() {
+        monitor::show(call.shared, call.session, queued.command, args, false);
+    }
+    Ok(done)
 }
 
 /// Holds what a script touches besides; `false`: it cannot be had now.

@@ -20,6 +20,8 @@ pub(crate) struct Activity {
     pub blocked: AtomicBool,
     /// Its command waits for the end of a pause.
     pub paused: AtomicBool,
+    /// It is shown what others do.
+    pub monitors: AtomicBool,
     /// Channels, patterns and channels of shards that it has subscribed to.
     pub subscribed: [AtomicU32; 3],
     /// Bytes that wait for it, bytes of it that wait, and bytes kept for it in all.
@@ -37,6 +39,7 @@ impl Default for Activity {
             queued: AtomicI32::new(-1),
             blocked: AtomicBool::new(false),
             paused: AtomicBool::new(false),
+            monitors: AtomicBool::new(false),
             subscribed: Default::default(),
             output: AtomicU64::new(0),
             input: AtomicU64::new(0),

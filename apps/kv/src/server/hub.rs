@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::mail::{self, Name, Push};
+use super::monitors::Monitors;
 use super::registry::{Client, Registry};
 use super::shared::Desk;
 use super::standing::Queues;
@@ -57,6 +58,7 @@ pub(crate) struct Hub {
     pub queues: Queues,
     pub subscriptions: Subscriptions,
     pub tracking: Tracking,
+    pub monitors: Monitors,
 }
 
 impl Hub {
@@ -68,6 +70,7 @@ impl Hub {
             queues: Queues::default(),
             subscriptions: Subscriptions::default(),
             tracking: Tracking::default(),
+            monitors: Monitors::default(),
         })
     }
 

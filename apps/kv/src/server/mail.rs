@@ -36,6 +36,8 @@ pub(crate) enum Push {
     },
     /// A key that it has read has changed; `None`: any may have.
     Invalidate(Option<Vec<u8>>),
+    /// A command that ran: see [`super::monitors`].
+    Shown(String),
     /// The client that should hear of changed keys is gone.
     Broken(u64),
 }
@@ -52,6 +54,7 @@ impl Push {
                 payload,
             } => pattern.len() + channel.len() + payload.len(),
             Push::Invalidate(key) => key.as_ref().map_or(0, Vec::len),
+            Push::Shown(line) => line.len(),
             Push::Broken(_) => 0,
         };
         parts + size_of::<Self>()
@@ -94,6 +97,7 @@ impl Push {
                     None => reply.nil(),
                 }
             }
+            Push::Shown(line) => reply.simple(line),
             Push::Broken(id) if reply.protocol == Protocol::Resp3 => {
                 reply.push(2);
                 reply.bulk(b"tracking-redir-broken");

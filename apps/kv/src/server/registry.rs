@@ -79,6 +79,7 @@ impl Client {
         let queued = now.queued.load(Ordering::Relaxed);
         let mut flags = String::new();
         for (flag, on) in [
+            ('O', now.monitors.load(Ordering::Relaxed)),
             ('P', now.subscribes()),
             ('x', queued >= 0),
             ('b', now.waits()),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::monitors::Watching;
 use super::registry::Client;
 use super::standing::Standing;
 use super::subscriptions::Subscribed;
@@ -102,6 +103,7 @@ pub(crate) struct Session {
     /// Its command told of subscriptions.
     pub confirmed: bool,
     pub tracked: Option<Box<Tracked>>,
+    pub monitor: Option<Box<Watching>>,
 }
 
 impl Session {
@@ -126,6 +128,7 @@ impl Session {
             standing: None,
             confirmed: false,
             tracked: None,
+            monitor: None,
         }
     }
 

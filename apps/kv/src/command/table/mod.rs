@@ -8,7 +8,7 @@ use super::{
     acl, clients, configuration, connection, expiry, info, introspect, keys, lcs, numbers, set,
     slowlog, sort, standalone, strings, transactions,
 };
-use super::{dumping, persistence};
+use super::{dumping, monitor, persistence};
 use crate::memory::Memory;
 
 const READ: Flags = Flags::READ;
@@ -187,6 +187,7 @@ impl<M: Memory> Table<M> {
         "config"   -2 ADMIN     NO_KEY     "2.0.0"  subcommand [configuration::subcommands], "Shows settings.";
         "command"  -1 PLAIN     NO_KEY     "2.8.13" introspect::command [introspect::subcommands], "Describes the commands.";
         "slowlog"  -2 ADMIN     NO_KEY     "2.2.12" subcommand [slowlog::subcommands],   "Keeps the commands that took long.";
+        "monitor"   1 ALONE     NO_KEY     "1.0.0"  monitor::monitor,        "Shows the commands that this node runs.";
         "latency"  -2 ADMIN     NO_KEY     "2.8.13" subcommand [slowlog::of_latency],    "Would sample what takes long.";
         "role"      1 FENCED    NO_KEY     "2.8.12" standalone::role,        "Returns the role: a master.";
         "replicaof" 3 ADMIN     NO_KEY     "5.0.0"  standalone::replicaof,   "Stays what it is: not a replica.";
