@@ -1,9 +1,12 @@
 //! A rack's memory is worth what it was: values of all sizes, written and removed at changing
 //! nodes, leave nothing behind.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
 use rackmem::Rack;
-use rackmem_kv::memory::MemoryError;
-use rackmem_kv::{Error, Options, Store, Sweep};
+use rackmem_kv::memory::{HeapMemory, MemoryError};
+use rackmem_kv::{Clock, Error, Expiry, Options, SetOptions, Store, Sweep};
 
 const NODES: usize = 4;
 const MEMORY: u64 = 32 << 20;
@@ -147,4 +150,34 @@ fn a_flush_returns_all_memory_cycle_after_cycle() {
         assert_eq!(world.given(), empty, "{cycle}");
     }
     assert!(counts.iter().all(|count| *count == counts[0]), "{counts:?}");
+}
+
+#[test]
+fn a_key_that_expires_again_and_again_is_removed_each_time() {
+    let time = Arc::new(AtomicU64::new(1_000_000));
+    let options = Options {
+        buckets: 16,
+        clock: Clock::manual(time.clone()),
+        ..Options::default()
+    };
+    let store = Store::open(HeapMemory::new(4096, 16 << 20, 1), options).unwrap();
+    let mut sweep = Sweep::default();
+    for round in 0..3 {
+        let options = SetOptions {
+            expiry: Expiry::At(time.load(SeqCst) + 100),
+            ..SetOptions::default()
+        };
+        store.first().set_with(b"key", b"value", options).unwrap();
+        let mut cleaned = 0;
+        // Ten looks a second, and all that there is to look at each time.
+        for _ in 0..20 {
+            time.fetch_add(100, SeqCst);
+            while let Ok(swept) = store.sweep(&mut sweep, 64)
+                && swept.looked != 0
+            {
+                cleaned += swept.cleaned;
+            }
+        }
+        assert_eq!(cleaned, 1, "{round}");
+    }
 }

@@ -340,6 +340,8 @@ impl<M: Memory> Core<M> {
             // Where a node has died, what it had counted may have died with it.
             let nothing = counted == 0 && self.memory.undisturbed();
             if nothing || !changed && now < sweep.next {
+                // As many as there were once are others, when there were none between.
+                sweep.counted = counted;
                 return Ok(Swept::default());
             }
             sweep.begin(self.numbers()?, counted, false);
