@@ -7,6 +7,7 @@
 //! may an older value ever come back. In the language of histories: each death of a node is one DEL
 //! of unknown outcome for every key.
 
+use super::shape::Shape;
 use rackmem_sim::history::{Call, Operation, Outcome, Reply};
 use rackmem_sim::linear::{Limits, Verdict, check};
 use std::collections::BTreeMap;
@@ -57,6 +58,15 @@ pub fn judge(era: &Era<'_>, recorded: Vec<Operation>) -> Verdict {
             outcome: Outcome::Unknown,
         });
     }
+    let halves = recorded.iter().filter(|operation| {
+        let unknown = matches!(operation.outcome, Outcome::Unknown);
+        unknown && Shape::of(&operation.key).removes_first(&operation.call)
+    });
+    let halves = halves.map(|operation| Operation {
+        call: Call::Del,
+        ..operation.clone()
+    });
+    history.extend(halves);
     history.extend(recorded);
     check(&history, Limits::default())
 }

@@ -50,9 +50,9 @@ Examples:
   rackmem soak --starve --seconds 20 --seeds 0..25   25 racks, one after the other, and a summary
   rackmem --json soak --kills 4                      one object per kill, then the totals
 
-Node 0 is never killed: its memory holds the table of regions. With --copies any node is, one at a time. If it is declared dead all the same, because the lease
-is too short for this machine, a run with --locks stops there and is judged. With --replicated or --objects any
-node is killed; with --bounded node 0, the home of the items, is stopped for less than its lease only.
+Node 0 is never killed: its memory holds the table of regions. If it is declared dead all the same, because the lease
+is too short for this machine, a run with --locks stops there and is judged. With --replicated, --objects or --copies
+any node is killed; with --bounded node 0, the home of the items, is stopped for less than its lease only.
 Exit code 1: an answer contradicts linearizability, beyond the reported loss of a dead node's data; with --bounded, a
 value that was read is older than the bound, was written by nobody, or is older than what its reader knew.";
 

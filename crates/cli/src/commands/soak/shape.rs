@@ -34,7 +34,7 @@ const SWAP_FIELD: &str = "local old = redis.call('HGET', KEYS[1], 'value') \
 const RANK: &str = "redis.call('DEL', KEYS[1]) for i, member in ipairs(ARGV) do \
      redis.call('ZADD', KEYS[1], i, member) end return redis.status_reply('OK')";
 /// Gives a sorted set another first member, and says which one was first.
-const SWAP_LOWEST: &str = "local old = redis.call('ZPOPMIN', KEYS[1]) \
+const SWAP_LOWEST: &str = "local old = redis.call('ZRANGE', KEYS[1], 0, 0) redis.call('DEL', KEYS[1]) \
      for i, member in ipairs(ARGV) do redis.call('ZADD', KEYS[1], i, member) end return old[1]";
 
 impl Shape {
@@ -70,6 +70,14 @@ impl Shape {
             (_, Shape::List) => words(&["LINDEX", key, "0"]),
             (_, Shape::Sorted) => words(&["ZRANGE", key, "0", "0"]),
         }
+    }
+
+    /// Whether an operation removes the key before it makes it anew.
+    /// A script that fails in between, because a node is away for too long,
+    /// has done the first half, as in Redis.
+    pub fn removes_first(self, call: &Call) -> bool {
+        let writes = matches!(call, Call::Set { .. } | Call::Swap { .. });
+        writes && matches!(self, Shape::List | Shape::Sorted)
     }
 
     fn script(self, script: &str, key: &str, value: &str, long: bool) -> Vec<String> {
