@@ -13,6 +13,7 @@
 
 pub mod delegated;
 pub mod histogram;
+pub mod judged;
 pub mod locks;
 pub mod machine;
 pub mod objects;

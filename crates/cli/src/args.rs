@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::commands::{
-    bench, check, demo, doctor, graph, history, inspect, kv, members, node, run, sim, soak, switch,
-    top,
+    bench, check, demo, doctor, graph, history, inspect, kv, members, node, repro, run, sim, soak,
+    switch, top,
 };
 use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
 use std::collections::BTreeMap;
@@ -88,6 +88,9 @@ pub enum Command {
     /// Measure rackmem beside its baselines (memcpy, plain datagrams, Redis, etcd)
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::BenchArgs),
+    /// Reproduce the figures of the five papers: by models, and on this machine
+    #[command(after_help = repro::EXAMPLES)]
+    Repro(repro::ReproArgs),
     /// Check that recorded histories are linearizable
     #[command(after_help = history::EXAMPLES)]
     History(history::HistoryArgs),

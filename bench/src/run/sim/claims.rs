@@ -1,9 +1,9 @@
 //! What the paper's text says of its figures, and what the model says to that.
 
 use super::figures::{Figure, HEAVY, LIGHT, located};
-use super::judged::{Judged, Range};
 use super::points::Points;
 use super::{Outcome, Workload};
+use crate::judged::{Judged, Range};
 use rackmem_sim::model::System::{self, Delegate, Directory, HomeOnly, Switch};
 
 struct Claim {

@@ -4,18 +4,17 @@
 
 mod claims;
 mod figures;
-mod judged;
 pub mod locks;
 pub mod objects;
 mod points;
 mod tables;
 
 use super::{Progress, Result};
+use crate::judged::Judged;
 use crate::report::{Report, ReportError};
 use crate::stop;
 use crate::table::Table;
 use claims::claims;
-use judged::Judged;
 use points::Points;
 use rackmem_sim::model::{AccessFigures, Accesses, Agents, Network, Platform, System};
 use serde::Serialize;

@@ -2,9 +2,9 @@
 
 use super::Parameter;
 use super::figures::Figure;
-use super::judged::{Judged, Range, Verdict};
 use super::points::Points;
 use super::{Outcome, Workload};
+use crate::judged::Judged;
 use crate::report::number;
 use crate::table::{Align, Table};
 use rackmem_sim::model::{Accesses, System};
@@ -144,32 +144,18 @@ pub fn claims(claims: &[Judged]) -> Table {
         &columns,
     );
     for claim in claims {
-        let verdict = match (claim.verdict, claim.calibrated) {
-            (Verdict::Agrees, true) => "calibrated",
-            (Verdict::Agrees, false) => "agrees",
-            (Verdict::Near, _) => "near",
-            (Verdict::Differs, _) => "differs",
-        };
         table.row(&[
             claim.place,
             claim.says,
-            &range(claim.paper),
-            &range(claim.ours),
+            &claim.paper.to_string(),
+            &claim.ours.to_string(),
             &claim
                 .ratio
                 .map_or(String::new(), |ratio| format!("{ratio:.2}")),
-            verdict,
+            claim.word(),
         ]);
     }
     table
-}
-
-fn range(range: Range) -> String {
-    match range.most {
-        None => format!("over {}", number(range.least)),
-        Some(most) if number(most) == number(range.least) => number(most),
-        Some(most) => format!("{} – {}", number(range.least), number(most)),
-    }
 }
 
 /// What was assumed.

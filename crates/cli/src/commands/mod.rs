@@ -10,6 +10,7 @@ pub mod inspect;
 pub mod kv;
 pub mod members;
 pub mod node;
+pub mod repro;
 mod resources;
 pub mod run;
 pub mod sim;
@@ -41,6 +42,7 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> Result<Ended> {
         Command::Inspect(args) => inspect::run(args, cli.json),
         Command::Top(args) => top::run(args, cli.json),
         Command::Bench(args) => bench::run(args, cli.json, args::options(matches)),
+        Command::Repro(args) => repro::run(args, cli.json),
         Command::History(args) => history::run(args, cli.json),
         Command::Soak(args) => soak::run(args, cli.json),
         Command::Check(args) => check::run(args, cli.json),

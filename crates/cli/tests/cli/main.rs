@@ -21,6 +21,7 @@ mod members;
 mod names;
 mod process;
 mod racks;
+mod repro;
 mod resources;
 mod resp;
 mod run;

@@ -1,9 +1,9 @@
 //! What the paper's text says of its figures, and what the model says to that.
 
-use super::super::judged::{Judged, Range};
 use super::Outcome;
 use super::figures::{BLADES, COMPARED, Figure, MOST, Point, WRITTEN, is_alone};
 use super::points::Points;
+use crate::judged::{Judged, Range};
 use rackmem_sim::model::Algorithm::{self, Central, Cohort, Mcs, PerNode, Service};
 use rackmem_sim::model::{Platform, Scheme};
 

@@ -1,10 +1,10 @@
 //! What the paper's text says of its figures, and what the model says to that.
 
-use super::super::judged::{Judged, Range};
 use super::Points;
 use super::figures::{
     Figure, LIGHT, LONG, Outcome, Point, SERIAL, SIZES, Way, depth_of, entries_of,
 };
+use crate::judged::{Judged, Range};
 use rackmem_sim::sabre::soc::{After, Layout};
 
 struct Claim {

@@ -1,6 +1,8 @@
 //! What the paper says of a figure, what the model says, and how far apart that is.
 
+use crate::report::number;
 use serde::Serialize;
+use std::fmt;
 
 /// From the least to the most of several values.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -13,7 +15,7 @@ pub struct Range {
 
 impl Range {
     /// From one to another.
-    pub(super) const fn of(least: f64, most: f64) -> Self {
+    pub const fn of(least: f64, most: f64) -> Self {
         Range {
             least,
             most: Some(most),
@@ -21,18 +23,41 @@ impl Range {
     }
 
     /// Exactly this.
-    pub(super) const fn one(value: f64) -> Self {
+    pub const fn one(value: f64) -> Self {
         Self::of(value, value)
     }
 
     /// From here on.
-    pub(super) const fn from(least: f64) -> Self {
+    pub const fn from(least: f64) -> Self {
         Range { least, most: None }
+    }
+
+    /// This at most.
+    pub const fn up_to(most: f64) -> Self {
+        Self::of(0.0, most)
+    }
+
+    /// Whether it is a bound, on one side of which everything agrees.
+    fn is_bound(self) -> bool {
+        self.most.is_none() || self.least <= 0.0
     }
 
     /// The geometric middle.
     fn middle(self) -> Option<f64> {
-        self.most.map(|most| (self.least * most).sqrt())
+        let both = self.most.filter(|_| self.least > 0.0);
+        both.map(|most| (self.least * most).sqrt())
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let least = number(self.least);
+        match self.most {
+            None => write!(f, "over {least}"),
+            Some(most) if number(most) == least => f.write_str(&least),
+            Some(most) if self.is_bound() => write!(f, "up to {}", number(most)),
+            Some(most) => write!(f, "{least} – {}", number(most)),
+        }
     }
 }
 
@@ -46,6 +71,17 @@ pub enum Verdict {
     Near,
     /// Neither.
     Differs,
+}
+
+impl Verdict {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Agrees => "agrees",
+            Verdict::Near => "near",
+            Verdict::Differs => "differs",
+        }
+    }
 }
 
 /// The largest ratio, or its inverse, that still agrees, and that is still near.
@@ -72,9 +108,17 @@ pub struct Judged {
 }
 
 impl Judged {
+    /// The verdict in a word; that a figure agrees which the model was calibrated with is none.
+    pub fn word(&self) -> &'static str {
+        match (self.verdict, self.calibrated) {
+            (Verdict::Agrees, true) => "calibrated",
+            (verdict, _) => verdict.name(),
+        }
+    }
+
     /// Judges what the model says to a claim by all values that the claim is about; nothing,
     /// if there are none.
-    pub(super) fn new(
+    pub fn new(
         place: &'static str,
         says: &'static str,
         paper: Range,
@@ -105,13 +149,15 @@ fn ratio(ours: Range, paper: Range) -> Option<f64> {
 }
 
 fn verdict(ours: Range, paper: Range) -> Verdict {
-    let off = match ratio(ours, paper) {
-        Some(ratio) => ratio.max(1.0 / ratio),
-        // Only a bound: how far below it we are.
-        None => paper.least / ours.least,
+    let off = match (ratio(ours, paper), paper.most) {
+        (Some(ratio), _) => ratio.max(1.0 / ratio),
+        // Only a bound: how far on the wrong side of it we are.
+        (None, None) => paper.least / ours.least,
+        (None, Some(most)) if paper.is_bound() => ours.most.unwrap_or(f64::INFINITY) / most,
+        (None, Some(_)) => f64::INFINITY,
     };
     match off {
-        off if paper.most.is_none() && off > 1.0 => Verdict::Differs,
+        off if paper.is_bound() && off > 1.0 => Verdict::Differs,
         off if off <= AGREES => Verdict::Agrees,
         off if off <= NEAR => Verdict::Near,
         _ => Verdict::Differs,
@@ -133,6 +179,10 @@ mod tests {
             (Range::of(1.0, 4.0), Range::of(2.0, 2.1), Verdict::Agrees),
             (Range::one(1.01), Range::from(1.0), Verdict::Agrees),
             (Range::one(0.99), Range::from(1.0), Verdict::Differs),
+            (Range::one(0.0), Range::up_to(2.0), Verdict::Agrees),
+            (Range::one(1.9), Range::up_to(2.0), Verdict::Agrees),
+            (Range::of(1.9, 2.1), Range::up_to(2.0), Verdict::Differs),
+            (Range::one(0.0), Range::one(2.0), Verdict::Differs),
         ];
         for (ours, paper, expected) in cases {
             assert_eq!(verdict(ours, paper), expected, "{ours:?} {paper:?}");
