@@ -73,17 +73,6 @@ pub enum Verdict {
     Differs,
 }
 
-impl Verdict {
-    /// In a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Agrees => "agrees",
-            Verdict::Near => "near",
-            Verdict::Differs => "differs",
-        }
-    }
-}
-
 /// The largest ratio, or its inverse, that still agrees, and that is still near.
 const AGREES: f64 = 1.2;
 const NEAR: f64 = 1.5;
@@ -112,7 +101,9 @@ impl Judged {
     pub fn word(&self) -> &'static str {
         match (self.verdict, self.calibrated) {
             (Verdict::Agrees, true) => "calibrated",
-            (verdict, _) => verdict.name(),
+            (Verdict::Agrees, false) => "agrees",
+            (Verdict::Near, _) => "near",
+            (Verdict::Differs, _) => "differs",
         }
     }
 

@@ -119,6 +119,14 @@ fn what_adds_something_is_refused_over_the_limit() {
         < +OK
         > SETRANGE long 100000 x
         < :100001
+        > CONFIG SET maxmemory 10kb maxmemory-policy allkeys-random
+        < +OK
+        > EXISTS long
+        < :0
+        > CONFIG SET maxmemory 0 maxmemory-policy noeviction
+        < +OK
+        > SETRANGE long 100000 x
+        < :100001
         ";
     converse(&mut client, &conversation.replace("REFUSED", REFUSED));
     let info = client.say("INFO memory");

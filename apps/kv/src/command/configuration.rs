@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Call, Failure, Outcome, Subcommand, help};
+use super::{Call, Failure, Outcome, Subcommand, eviction, help};
 use crate::glob;
 use crate::memory::Memory;
 use crate::resp::parse::Limits;
@@ -152,6 +152,7 @@ fn set<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
             None => return Err(refused(name, "can't set immutable config")),
         });
     }
+    let mut limited = false;
     for change in changes {
         match change {
             Change::Number(setting, value) if setting.name == EVENTS => {
@@ -161,11 +162,16 @@ fn set<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
                 control
                     .limit
                     .set(&call.shared.store, value.unsigned_abs())?;
+                limited = true;
             }
             Change::Number(setting, value) => setting.set(value),
             Change::Password(word) => control.users.set_password(&call.shared.store, word)?,
             Change::Nothing => {}
         }
+    }
+    // By the policy that is in force now.
+    if limited {
+        eviction::relieve(call.shared, call.stats, 0)?;
     }
     call.reply.ok();
     Ok(())

@@ -17,8 +17,9 @@ use crate::store::{Db, Store};
 const ROUND: usize = 16;
 /// How often a write is tried again.
 pub(super) const MAX_ROUNDS: usize = 64;
-/// Keys that go for one command at most, where the rack keeps more than it may.
+/// Keys that go at a time where the rack keeps more than it may, and how often for one command.
 const MAX_EVICTED: usize = 1024;
+const MAX_RELIEF: usize = 8;
 /// Random keys that are looked at for one that has an expiry.
 const LOOKS: usize = 256;
 
@@ -113,12 +114,7 @@ pub(super) fn make_room<M: Memory>(
     if !runs && !command.flags.has(Flags::WRITE) {
         return Ok(());
     }
-    let mut excess = limit.excess(&shared.store, args.size())?;
-    if excess != 0 {
-        let freed = evict_bytes(shared, stats, limit.goal(excess))?;
-        excess = limit.freed(&shared.store, freed)?;
-    }
-    session.over = excess != 0;
+    session.over = relieve(shared, stats, args.size())? != 0;
     let queued = session.queue.iter().flat_map(|queue| &queue.commands);
     let refused = match command.name {
         "exec" => queued
@@ -130,6 +126,28 @@ pub(super) fn make_room<M: Memory>(
         true => Err(REFUSED.into()),
         false => Ok(()),
     }
+}
+
+/// Removes keys where the rack would keep more than it may with `adding` bytes more. By how much it
+/// still would.
+///
+/// # Errors
+/// The store's.
+pub(super) fn relieve<M: Memory>(shared: &Shared<M>, stats: &Stats, adding: usize) -> Result<u64> {
+    let limit = &shared.control.limit;
+    let mut excess = limit.excess(&shared.store, adding)?;
+    for _ in 0..MAX_RELIEF {
+        if excess == 0 {
+            break;
+        }
+        let freed = evict_bytes(shared, stats, limit.goal(excess))?;
+        // What another node tells may be from before keys have gone there: then some more go.
+        excess = limit.freed(&shared.store, freed)?;
+        if freed == 0 {
+            break;
+        }
+    }
+    Ok(excess)
 }
 
 /// Notes the keys that a command uses, if the policy asks for that.

@@ -16,7 +16,7 @@ const BUFFER: usize = 1 << 20;
 /// disk. Until then, and when that fails, `path` stays as it was.
 ///
 /// # Errors
-/// As [`save`]; the disk is full; the folder does not exist.
+/// As [`save`](fn@super::save); the disk is full; the folder does not exist.
 pub fn save_file<M: Memory>(
     store: &Store<M>,
     moment: Moment,

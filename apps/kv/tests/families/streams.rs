@@ -204,6 +204,20 @@ fn groups_share_entries_among_consumers() {
         < -NOGROUP No such consumer group 'none' for key name 's'
         > XGROUP SETID s g 2-0
         < +OK
+        > XGROUP SETID s g +
+        < +OK
+        > XREADGROUP GROUP g passing COUNT 1 STREAMS s >
+        < nil
+        > XGROUP DELCONSUMER s g passing
+        < :0
+        > XGROUP SETID s g -
+        < +OK
+        > XGROUP CREATE s other -
+        < -ERR Invalid stream ID specified as stream command argument
+        > XGROUP SETID s g 2-0
+        < +OK
+        > XAUTOCLAIM s g c3 0 0 COUNT 9223372036854775807
+        < -ERR COUNT must be > 0
         > XGROUP SETID s none 0
         < -NOGROUP No such consumer group 'none' for key name 's'
         > XREADGROUP GROUP g c1 NOACK STREAMS s >

@@ -41,10 +41,23 @@ fn a_figure_is_measured_here() {
 #[test]
 fn figures_are_listed_and_others_refused() {
     let listed = stdout(&run(&["repro", "--list"]));
-    assert!(listed.contains("concordia-9") && listed.contains("bi-10"), "{listed}");
+    assert!(
+        listed.contains("concordia-9") && listed.contains("bi-10"),
+        "{listed}"
+    );
     let refused = run(&["repro", "--figure", "concordia-99"]);
     assert_eq!(refused.status.code(), Some(2));
-    let unwritable = run(&["repro", "--page", "/nowhere/page.html", "--figure", "soul-8"]);
+    let unwritable = run(&[
+        "repro",
+        "--page",
+        "/nowhere/page.html",
+        "--figure",
+        "soul-8",
+    ]);
     assert_eq!(unwritable.status.code(), Some(1));
-    assert!(stderr(&unwritable).contains("--page"), "{}", stderr(&unwritable));
+    assert!(
+        stderr(&unwritable).contains("--page"),
+        "{}",
+        stderr(&unwritable)
+    );
 }

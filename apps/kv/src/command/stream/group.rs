@@ -1,6 +1,6 @@
 //! XGROUP and XACK.
 
-use super::{Fallible, no_group, parse_id};
+use super::{Fallible, no_group, parse_bound, parse_id};
 use crate::command::{Call, NOT_INTEGER, Outcome, SYNTAX, Subcommand, help};
 use crate::memory::Memory;
 use crate::number::parse_i64;
@@ -35,6 +35,8 @@ fn parse<M: Memory>(call: &Call<'_, '_, M>) -> Fallible<Start> {
     let mut start = Start {
         last: match call.word(4) {
             b"$" => None,
+            // The least and the most that there is, for SETID only: as in Redis.
+            word @ (b"-" | b"+") if call.args.is(1, "setid") => Some(parse_bound(word, false)?),
             word => Some(parse_id(word, 0)?),
         },
         read: -1,

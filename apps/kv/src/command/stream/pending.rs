@@ -14,6 +14,8 @@ use crate::store::collection::stream::{Consumer, Group, Id, Pending};
 const ATTEMPTS: usize = 10;
 /// What one XPENDING or XAUTOCLAIM may be asked for.
 const LARGEST_COUNT: i64 = 1 << 24;
+/// The largest COUNT that XAUTOCLAIM takes, as Redis has it.
+const MOST_CLAIMED: i64 = i64::MAX / 16;
 
 pub(in crate::command) fn xpending<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let (key, name) = (call.word(1), call.word(2));
@@ -271,7 +273,7 @@ pub(in crate::command) fn xautoclaim<M: Memory>(call: &mut Call<'_, '_, M>) -> O
             only_ids = true;
         } else if call.args.is(i, "count") && i + 1 < call.args.len() {
             let count = parse_i64(call.word(i + 1)).ok_or(NOT_INTEGER)?;
-            if count < 1 {
+            if !(1..=MOST_CLAIMED).contains(&count) {
                 return Err("ERR COUNT must be > 0".into());
             }
             most = count.min(LARGEST_COUNT) as usize;

@@ -289,7 +289,6 @@ pub const FIGURES: &[Figure] = &[
         here: Some(Here::Locks),
         statements: claims::SOUL_9,
         why: COUNTS,
-        ..BLANK
     },
     Figure {
         id: "soul-10",
@@ -308,7 +307,6 @@ pub const FIGURES: &[Figure] = &[
         here: Some(Here::Locks),
         statements: claims::SOUL_10,
         why: COUNTS,
-        ..BLANK
     },
     Figure {
         id: "soul-11",
@@ -343,7 +341,6 @@ pub const FIGURES: &[Figure] = &[
         here: Some(Here::Objects),
         statements: claims::SABRES_1,
         why: SOFTWARE,
-        ..BLANK
     },
     Figure {
         id: "sabres-7",
@@ -388,7 +385,6 @@ pub const FIGURES: &[Figure] = &[
         here: Some(Here::Objects),
         statements: claims::SABRES_8,
         why: SOFTWARE,
-        ..BLANK
     },
     Figure {
         id: "sabres-9",
@@ -422,7 +418,6 @@ pub const FIGURES: &[Figure] = &[
         here: Some(Here::Objects),
         statements: claims::SABRES_10,
         why: SOFTWARE,
-        ..BLANK
     },
     Figure {
         id: "sabres-sizing",

@@ -15,7 +15,7 @@ use catalogue::{FIGURES, Figure, Here};
 use clap::{Args, ValueEnum, builder::PossibleValuesParser, builder::TypedValueParser};
 use indicatif::{ProgressBar, ProgressStyle};
 use rackmem::Time;
-use rackmem_bench::judged::{Judged, Verdict};
+use rackmem_bench::judged::Judged;
 use rackmem_bench::machine;
 use rackmem_bench::report::Report;
 use rackmem_bench::run::BenchError;
@@ -140,17 +140,11 @@ impl Row {
 
 /// How many of each there are.
 fn verdicts(claims: &[Judged]) -> String {
-    let count = |verdict| {
-        claims
-            .iter()
-            .filter(|claim| claim.verdict == verdict)
-            .count()
-    };
-    let counts = [Verdict::Agrees, Verdict::Near, Verdict::Differs]
-        .map(|verdict| (count(verdict), verdict.name()));
-    let some: Vec<String> = (counts.iter())
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, name)| format!("{count} {name}"))
+    let count = |word: &str| claims.iter().filter(|claim| claim.word() == word).count();
+    let counts = ["agrees", "near", "differs", "calibrated"].map(|word| (count(word), word));
+    let some = counts.iter().filter(|(count, _)| *count > 0);
+    let some: Vec<String> = some
+        .map(|(count, word)| format!("{count} {word}"))
         .collect();
     some.join(", ")
 }

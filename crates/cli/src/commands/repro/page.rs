@@ -1,4 +1,5 @@
-//! The page: everything in one file, without a script, readable without a network, in light and dark.
+//! The page: everything in one file, without a script, readable without a network, in light and
+//! dark.
 
 use super::Row;
 use super::catalogue::Paper;

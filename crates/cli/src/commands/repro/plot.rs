@@ -220,6 +220,10 @@ impl Frame {
                 format_args!("<circle class=\"c{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>\n"),
             );
         }
+        // A line that is alone has no name.
+        if name.is_empty() {
+            return;
+        }
         let (x, y) = (
             WIDTH - MARGINS[1] + 14.0,
             MARGINS[2] + 16.0 * (nth as f64 + 1.0),
