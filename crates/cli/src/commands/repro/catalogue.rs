@@ -43,6 +43,7 @@ pub enum Model {
     Locks(locks::Figure),
     Objects(objects::Figure),
     Failover,
+    Pages,
     Sockets,
 }
 
@@ -428,13 +429,15 @@ pub const FIGURES: &[Figure] = &[
         ..BLANK
     },
     Figure {
-        id: "abd-faults",
+        id: "abd-3",
         paper: Paper::Abd,
-        place: "evaluation, page faults",
+        place: "§V, Fig. 3",
         title: "A page fetched through three replicas, by one from local memory",
+        model: Some(Model::Pages),
         here: Some(Here::Faults),
         statements: claims::ABD_FAULTS,
-        why: "Over this machine's loopback a datagram's way is the processor's, and all replicas share its cores.",
+        why: "One constant of the client's host is fitted to the paper's median. Over this machine's loopback a datagram's way is the processor's, and \
+              all replicas share its cores.",
         ..BLANK
     },
     Figure {
