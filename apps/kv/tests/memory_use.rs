@@ -105,6 +105,8 @@ fn what_adds_something_is_refused_over_the_limit() {
         < REFUSED
         > EVAL \"#!lua flags=allow-oom\\nreturn redis.call('SET', KEYS[1], 'x')\" 1 a
         < +OK
+        > FUNCTION LOAD \"#!lua name=l\\nredis.register_function('f', function() return 1 end)\"
+        < REFUSED
         > MULTI
         < +OK
         > SET b c

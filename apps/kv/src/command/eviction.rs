@@ -70,6 +70,8 @@ const SHRINKING: [&str; 39] = [
 ];
 /// Those of sorted sets that remove ranges.
 const SHRINKING_RANGES: &str = "zremrangeby";
+/// Subcommands that may leave more than there was.
+const GROWING: [(&str, &str); 2] = [("function", "load"), ("function", "restore")];
 /// Commands that run others.
 const RUNNING: [&str; 4] = ["eval", "evalsha", "fcall", "exec"];
 /// Commands that look at a key without using it.
@@ -111,7 +113,10 @@ pub(super) fn make_room<M: Memory>(
         return Ok(());
     }
     let runs = RUNNING.contains(&command.name);
-    if !runs && !command.flags.has(Flags::WRITE) {
+    let adds = GROWING
+        .iter()
+        .any(|(name, word)| command.name == *name && args.len() > 1 && args.is(1, word));
+    if !runs && !adds && !command.flags.has(Flags::WRITE) {
         return Ok(());
     }
     session.over = relieve(shared, stats, args.size())? != 0;
@@ -120,7 +125,7 @@ pub(super) fn make_room<M: Memory>(
         "exec" => queued
             .into_iter()
             .any(|one| grows(shared.commands.at(one.command))),
-        _ => grows(command),
+        _ => adds || grows(command),
     };
     match session.over && refused {
         true => Err(REFUSED.into()),

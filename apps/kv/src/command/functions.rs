@@ -70,7 +70,7 @@ pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
             ("load", 3..=usize::MAX, load),
             ("delete", 3..=3, delete),
             ("flush", 2..=3, flush),
-            ("list", 2..=5, list),
+            ("list", 2..=usize::MAX, list),
             ("dump", 2..=2, dump),
             ("restore", 3..=4, restore),
             ("stats", 2..=2, stats),

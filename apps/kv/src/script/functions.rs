@@ -161,10 +161,9 @@ pub(crate) fn library_name(code: &[u8]) -> Result<(&[u8], usize), Failure> {
     }
     let end = code.iter().position(|b| *b == b'\n');
     let len = end.ok_or("ERR Invalid library metadata")?;
-    let mut words = code[2..len]
-        .split(|b| b.is_ascii_whitespace())
-        .filter(|word| !word.is_empty());
+    let mut words = code[2..len].split(|b| b.is_ascii_whitespace());
     let engine = words.next().unwrap_or_default();
+    let words = words.filter(|word| !word.is_empty());
     if !engine.eq_ignore_ascii_case(b"lua") {
         let engine = String::from_utf8_lossy(engine);
         return Err(format!("ERR Engine '{engine}' not found").into());
@@ -175,7 +174,7 @@ pub(crate) fn library_name(code: &[u8]) -> Result<(&[u8], usize), Failure> {
             let word = String::from_utf8_lossy(word);
             return Err(format!("ERR Invalid metadata value given: {word}").into());
         };
-        if name.replace(value).is_some() {
+        if name.replace(unquoted(value)).is_some() {
             let text = "ERR Invalid metadata value, name argument was given multiple times";
             return Err(text.into());
         }
@@ -184,6 +183,14 @@ pub(crate) fn library_name(code: &[u8]) -> Result<(&[u8], usize), Failure> {
     match is_name(name) {
         true => Ok((name, len)),
         false => Err(BAD_NAME.into()),
+    }
+}
+
+/// A word without the quotes around it.
+fn unquoted(word: &[u8]) -> &[u8] {
+    match word {
+        [first @ (b'"' | b'\''), inner @ .., last] if first == last => inner,
+        _ => word,
     }
 }
 
