@@ -73,6 +73,8 @@ fn usage_is_what_the_memory_has_given_out() {
     }
 }
 
+/// Looks, ten milliseconds apart, for what another node tells.
+const LOOKS: usize = 6000;
 const REFUSED: &str = "-OOM command not allowed when used memory > 'maxmemory'.";
 
 #[test]
@@ -151,14 +153,15 @@ fn a_rack_stays_under_its_limit() {
     let limit = used() + ROOM;
     let set = format!("CONFIG SET maxmemory {limit}");
     assert_eq!(clients[0].say(&set), "+OK");
+    let policy = clients[1].say("CONFIG SET maxmemory-policy allkeys-random");
+    assert_eq!(policy, "+OK");
     for client in &mut clients {
-        assert_eq!(
-            client.say("CONFIG SET maxmemory-policy allkeys-random"),
-            "+OK"
-        );
-        // The other node learns it within a tick.
-        let told = format!("[\"maxmemory\" \"{limit}\"]");
-        while client.say("CONFIG GET maxmemory") != told {
+        // The other node learns both within a tick.
+        let told = format!("[\"maxmemory-policy\" \"allkeys-random\" \"maxmemory\" \"{limit}\"]");
+        let mut looks = 0;
+        while client.say("CONFIG GET maxmemory maxmemory-policy") != told {
+            looks += 1;
+            assert!(looks < LOOKS, "it is not told");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

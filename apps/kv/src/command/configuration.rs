@@ -7,12 +7,14 @@ use super::{Call, Failure, Outcome, Subcommand, eviction, help};
 use crate::glob;
 use crate::memory::Memory;
 use crate::resp::parse::Limits;
+use crate::server::limit;
 use crate::server::settings::{Setting, event_text};
 use crate::server::shared::Stats;
 
 /// The settings that are the rack's.
 const EVENTS: &str = "notify-keyspace-events";
 const LIMIT: &str = "maxmemory";
+const POLICY: &str = "maxmemory-policy";
 
 /// Settings that are what they are.
 const FIXED: &[(&str, &str)] = &[
@@ -164,7 +166,12 @@ fn set<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
                     .set(&call.shared.store, value.unsigned_abs())?;
                 limited = true;
             }
-            Change::Number(setting, value) => setting.set(value),
+            Change::Number(setting, value) => {
+                if setting.name == POLICY {
+                    limit::tell_policy(&call.shared.store, value.unsigned_abs())?;
+                }
+                setting.set(value);
+            }
             Change::Password(word) => control.users.set_password(&call.shared.store, word)?,
             Change::Nothing => {}
         }

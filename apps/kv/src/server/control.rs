@@ -1,7 +1,7 @@
 //! What operators set and see of a server while it runs.
 
 use super::config::ServerConfig;
-use super::limit::Limit;
+use super::limit::{self, Limit};
 use super::pause::Pause;
 use super::rates::Rates;
 use super::settings::Settings;
@@ -58,9 +58,20 @@ impl Control {
         // The same: the tick tries again, but for a limit that nobody else knows.
         let limited = match config.max_memory {
             Some(bytes) => self.limit.set(store, bytes),
-            None => self.limit.refresh(store).or(Ok(())),
+            None => self.refresh_memory(store).or(Ok(())),
         };
         limited.map_err(|error| format!("maxmemory: {error}"))?;
         Ok(())
+    }
+
+    /// Learns how much the rack may keep, and which keys go.
+    ///
+    /// # Errors
+    /// The store's; what was known stays in force.
+    pub fn refresh_memory<M: Memory>(&self, store: &Store<M>) -> crate::error::Result<()> {
+        if let Some(policy) = limit::told_policy(store)? {
+            self.settings.set_policy(policy);
+        }
+        self.limit.refresh(store)
     }
 }

@@ -17,6 +17,8 @@ use crate::store::Store;
 
 /// The record of the limit: 8 bytes.
 const RECORD: &[u8] = b"memory:limit";
+/// The record of the policy: its number among the settings, 8 bytes.
+const POLICY: &[u8] = b"memory:policy";
 /// And of what a node keeps, which has this before its number: 8 bytes.
 const KEPT: &str = "memory:kept:";
 /// A look is taken when so small a part of the limit may have been added, and evictions leave so
@@ -141,6 +143,22 @@ impl Limit {
         self.since.store(0, Relaxed);
         Ok(kept)
     }
+}
+
+/// Tells the rack which keys go: the policy's number.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn tell_policy<M: Memory>(store: &Store<M>, policy: u64) -> Result<()> {
+    store.internal().set(POLICY, &policy.to_le_bytes())
+}
+
+/// Which keys go in this rack; `None`: nobody has said so.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn told_policy<M: Memory>(store: &Store<M>) -> Result<Option<u64>> {
+    number(store, POLICY)
 }
 
 /// What the other members of the rack have told that they keep.

@@ -1,4 +1,5 @@
-//! Settings that change while the server runs. They are a node's, not the rack's.
+//! Settings that change while the server runs. They are a node's; of those that are the rack's,
+//! what the node knows.
 
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
@@ -158,6 +159,13 @@ impl Settings {
     /// What goes when the memory is full.
     pub fn policy(&self) -> Policy {
         POLICIES[self.get(POLICY) as usize % POLICIES.len()].1
+    }
+
+    /// What the rack has been told that goes; of a number that no policy has, nothing changes.
+    pub fn set_policy(&self, number: u64) {
+        if (0..POLICIES.len() as u64).contains(&number) {
+            self.0[POLICY].set(number as i64);
+        }
     }
 }
 

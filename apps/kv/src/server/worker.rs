@@ -408,7 +408,7 @@ impl<M: Memory> Worker<M> {
                 }
                 let shared = &self.shared;
                 // The same: commands that add something say so if the rack cannot be asked.
-                let _ = shared.control.limit.refresh(&shared.store);
+                let _ = shared.control.refresh_memory(&shared.store);
                 shared.control.rates.look([
                     shared.total(|stats| &stats.commands),
                     shared.total(|stats| &stats.input),
