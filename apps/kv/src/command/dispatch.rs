@@ -193,12 +193,13 @@ fn consider<M: Memory>(
     };
     let start = out.len();
     let shown = first && shared.hub.monitors.any();
-    let is_script = monitor::is_script(command.name);
-    if shown && is_script {
+    // Scripts before what they call, others when they have run.
+    let shown_first = shown && monitor::is_script(command.name);
+    if shown_first {
         monitor::show(shared, session, position, args, false);
     }
     let mut outcome = timed(shared, stats, session, db, position, args, out);
-    if shown && !is_script {
+    if shown && !shown_first {
         monitor::show(shared, session, position, args, false);
     }
     // What fails for want of memory has done nothing, but a script may have.

@@ -98,6 +98,21 @@ const OPS: Plot = Plot {
     divide: 1e6,
 };
 
+/// By the size of an object.
+const BY_SIZE: Plot = Plot {
+    x: "bytes",
+    x_label: "bytes of an object",
+    ..OPS
+};
+
+/// Times by the size of an object.
+const LATENCY: Plot = Plot {
+    of: "latency",
+    y_label: "ns",
+    divide: 1.0,
+    ..BY_SIZE
+};
+
 const TWO_CORES: &str = "Here all nodes share the cores of one machine, and a miss is a function call: ratios of systems that \
      differ in packets are smaller than over a network.";
 const COUNTS: &str = "Counts are exact on any machine; times here are those of threads that share this machine's cores.";
@@ -331,14 +346,7 @@ pub const FIGURES: &[Figure] = &[
         place: "§2.3, Fig. 1",
         title: "What a check in software costs of a remote read",
         model: Some(Model::Objects(objects::Figure::Fig1)),
-        plots: &[Plot {
-            x: "bytes",
-            x_label: "bytes of an object",
-            of: "latency",
-            y_label: "ns",
-            divide: 1.0,
-            ..OPS
-        }],
+        plots: &[LATENCY],
         here: Some(Here::Objects),
         statements: claims::SABRES_1,
         why: SOFTWARE,
@@ -351,12 +359,8 @@ pub const FIGURES: &[Figure] = &[
         model: Some(Model::Objects(objects::Figure::Fig7)),
         plots: &[Plot {
             keep: &["readers-1"],
-            x: "bytes",
-            x_label: "bytes of an object",
             of: "transfer",
-            y_label: "ns",
-            divide: 1.0,
-            ..OPS
+            ..LATENCY
         }],
         why: "No controller in hardware is on this machine.",
         ..BLANK
@@ -395,12 +399,7 @@ pub const FIGURES: &[Figure] = &[
         model: Some(Model::Objects(objects::Figure::Fig9)),
         plots: &[Plot {
             keep: &["readers-1"],
-            x: "bytes",
-            x_label: "bytes of an object",
-            of: "latency",
-            y_label: "ns",
-            divide: 1.0,
-            ..OPS
+            ..LATENCY
         }],
         why: "At 15 readers the model is bound by its cores, whose caches and pipelines are modelled coarsely.",
         ..BLANK
@@ -411,11 +410,7 @@ pub const FIGURES: &[Figure] = &[
         place: "§7.3, Fig. 10",
         title: "Reads of the own memory, of clean objects",
         model: Some(Model::Objects(objects::Figure::Fig10)),
-        plots: &[Plot {
-            x: "bytes",
-            x_label: "bytes of an object",
-            ..OPS
-        }],
+        plots: &[BY_SIZE],
         here: Some(Here::Objects),
         statements: claims::SABRES_10,
         why: SOFTWARE,
