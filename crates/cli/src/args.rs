@@ -2,7 +2,7 @@
 
 use crate::commands::{
     bench, check, demo, doctor, graph, history, inspect, kv, members, node, repro, run, sim, soak,
-    switch, top,
+    switch, top, txn,
 };
 use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
 use std::collections::BTreeMap;
@@ -67,6 +67,9 @@ pub enum Command {
     /// Compute on a graph with all nodes of a rack: ranks, shortest paths, components
     #[command(after_help = graph::EXAMPLES)]
     Graph(graph::GraphArgs),
+    /// Run TPC-C's transactions on a database in the memory of a rack
+    #[command(after_help = txn::EXAMPLES)]
+    Txn(Box<txn::TxnArgs>),
     /// Start a program of yours in every node of a rack
     #[command(after_help = run::EXAMPLES)]
     Run(run::RunArgs),

@@ -44,6 +44,13 @@ pub fn node(text: &str) -> std::result::Result<usize, String> {
     number.ok_or_else(|| format!("nodes have the numbers 0 to {}", MAX_NODES - 1))
 }
 
+/// Packets that agents of this process, and the switch if it is here, have received.
+pub fn packets(rack: &Rack) -> u64 {
+    let metrics = rack.metrics();
+    let switch = metrics.switch.as_ref();
+    metrics.agent_packets().total() + switch.map_or(0, |it| it.received.total())
+}
+
 impl From<FabricArg> for Fabric {
     fn from(fabric: FabricArg) -> Fabric {
         match fabric {

@@ -25,6 +25,7 @@ const RACKMEM: &str = "rackmem";
 const BASELINES: &str = "rackmem-baselines";
 const KV: &str = "rackmem-kv";
 const GRAPH: &str = "rackmem-graph";
+const TXN: &str = "rackmem-txn";
 const BENCH: &str = "rackmem-bench";
 const HOSTS: &str = "rackmem-hosts";
 const XDP: &str = "rackmem-xdp";
@@ -100,7 +101,9 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: "crates/cli",
-        below: &[WIRE, PROTO, SIM, FABRIC, RACKMEM, KV, GRAPH, BENCH, HOSTS],
+        below: &[
+            WIRE, PROTO, SIM, FABRIC, RACKMEM, KV, GRAPH, TXN, BENCH, HOSTS,
+        ],
         tests: &[],
         outside: None,
     },

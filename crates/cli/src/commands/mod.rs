@@ -18,6 +18,7 @@ pub mod soak;
 pub mod switch;
 pub mod switch_live;
 pub mod top;
+pub mod txn;
 
 use crate::args::{self, Cli, Command};
 use crate::ended::Ended;
@@ -35,6 +36,7 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> Result<Ended> {
         Command::Demo(args) => demo::run(args, cli.json),
         Command::Graph(args) => graph::run(args, cli.json),
         Command::Kv(args) => kv::run(args, cli.json),
+        Command::Txn(args) => txn::run(args, cli.json),
         Command::Run(args) => run::run(args, cli.json),
         Command::Switch(args) => switch::run(args, cli.json),
         Command::Node(args) => node::run(args, cli.json),

@@ -3,8 +3,8 @@
 use crate::process::{run, stderr, stdout};
 use std::process::Command;
 
-const COMMANDS: [&str; 10] = [
-    "demo", "kv", "graph", "switch", "node", "bench", "doctor", "members", "check", "soak",
+const COMMANDS: [&str; 11] = [
+    "demo", "kv", "graph", "txn", "switch", "node", "bench", "doctor", "members", "check", "soak",
 ];
 
 #[test]

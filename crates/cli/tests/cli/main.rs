@@ -29,4 +29,5 @@ mod serve;
 mod sim;
 mod soak;
 mod tutorial;
+mod txn;
 mod watching;

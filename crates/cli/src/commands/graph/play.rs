@@ -6,9 +6,9 @@ use super::row::{Agreement, Row, StepRow};
 use super::{CommonArgs, VsArg, input, picture, processes, show};
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
+use crate::rack_args::packets;
 use crate::stop::Stop;
 use indicatif::{ProgressBar, ProgressStyle};
-use rackmem::Rack;
 use rackmem_graph::{
     Cut, Engine, Found, Graph, Job, Limits, Plan, Step, Watch, Word, reference, run,
 };
@@ -201,13 +201,6 @@ impl<P: Told> Plain<P> {
             plain_seconds: self.seconds,
         }
     }
-}
-
-/// Packets that agents of this process, and the switch if it is here, have received.
-pub fn packets(rack: &Rack) -> u64 {
-    let metrics = rack.metrics();
-    let switch = metrics.switch.as_ref();
-    metrics.agent_packets().total() + switch.map_or(0, |it| it.received.total())
 }
 
 /// Shows the steps, and looks for Ctrl-C.

@@ -1,7 +1,7 @@
 //! A rack of processes that computes: this side starts them, each computes as one node, and the
 //! first tells what was found.
 
-use super::play::{Task, Watcher, packets};
+use super::play::{Task, Watcher};
 use super::program::Told;
 use super::row::Row;
 use crate::commands::load;
@@ -10,7 +10,7 @@ use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::halt::{Halt, Played, wrong};
 use crate::out;
-use crate::rack_args::FabricArg;
+use crate::rack_args::{FabricArg, packets};
 use rackmem::Rack;
 use rackmem_graph::{Engine, Found, Plan, Step, Watch, results, work};
 use serde_json::{Value, json};

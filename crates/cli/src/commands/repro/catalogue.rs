@@ -233,7 +233,7 @@ pub const FIGURES: &[Figure] = &[
         id: "concordia-15",
         place: "§7.4, Fig. 15",
         title: "TPC-C with 32 warehouses",
-        why: "Not here yet: TPC-C is not built.",
+        why: "Not here yet: GAM is not there to compare with, and two cores cannot show what 32 threads do. `rackmem txn` runs TPC-C on FlowCC and, with --mode directory, on a classic directory.",
         ..BLANK
     },
     Figure {

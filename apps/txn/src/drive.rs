@@ -1,0 +1,253 @@
+//! Terminals at work: each is a thread of a node, has a warehouse, and asks for one transaction
+//! after the other, without a pause.
+
+use crate::access::{Access, Step};
+use crate::engine::{Engine, Outcome};
+use crate::error::Result;
+use crate::inputs::{Remote, Terminal};
+use crate::load::Watch;
+use crate::random::{Constants, Random};
+use crate::scale::DISTRICTS;
+use crate::tally::{Deed, Tally};
+use crate::transactions::{Kind, delivery, new_order, order_status, payment, stock_level};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// The streams of random numbers of terminals begin here; those before are the loader's.
+const FIRST_STREAM: u64 = 1 << 40;
+
+/// When a run is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// After this time.
+    Time(Duration),
+    /// When each terminal has asked for so many.
+    Transactions(u64),
+}
+
+/// What terminals are to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Terminals of each node.
+    pub threads: usize,
+    /// When they end.
+    pub limit: Limit,
+    /// How often they want something of another warehouse.
+    pub remote: Remote,
+    /// Another seed is other orders.
+    pub seed: u64,
+    /// Transactions of each terminal that are remembered, to be judged.
+    pub deeds: usize,
+}
+
+/// What a run has come to.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// Transactions.
+    pub tally: Tally,
+    /// How long it took.
+    pub time: Duration,
+}
+
+impl Done {
+    /// New orders a minute that have committed.
+    pub fn tpm_c(&self) -> f64 {
+        let orders = self.tally.of(Kind::NewOrder).committed;
+        orders as f64 * 60.0 / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+}
+
+/// Runs all terminals.
+///
+/// # Errors
+/// The first of a terminal; the others are stopped.
+pub fn drive<E: Engine>(engine: &E, plan: &Plan, watch: &dyn Watch) -> Result<Done> {
+    let nodes = engine.layout().parts().len();
+    let run = Run {
+        engine,
+        plan,
+        watch,
+        began: Instant::now(),
+        has_failed: AtomicBool::new(false),
+    };
+    let tallies: Vec<Result<Tally>> = std::thread::scope(|scope| {
+        let all = (0..nodes).flat_map(|node| (0..plan.threads).map(move |nth| (node, nth)));
+        let run = &run;
+        let threads: Vec<_> = all
+            .map(|(node, nth)| scope.spawn(move || run.terminal(node, nth)))
+            .collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Tally>>| match thread.join() {
+            Ok(tally) => tally,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        threads.into_iter().map(join).collect()
+    });
+    let time = run.began.elapsed();
+    let mut tally = Tally::default();
+    for one in tallies {
+        tally.add(one?);
+    }
+    Ok(Done { tally, time })
+}
+
+struct Run<'a, E> {
+    engine: &'a E,
+    plan: &'a Plan,
+    watch: &'a dyn Watch,
+    began: Instant,
+    has_failed: AtomicBool,
+}
+
+impl<E: Engine> Run<'_, E> {
+    fn is_over(&self, asked: u64) -> bool {
+        let at_limit = match self.plan.limit {
+            Limit::Time(time) => self.began.elapsed() >= time,
+            Limit::Transactions(most) => asked >= most,
+        };
+        at_limit || self.has_failed.load(Relaxed) || self.watch.stop()
+    }
+
+    /// The nth terminal of a node has a warehouse of that node, if there is one.
+    fn terminal(&self, node: usize, nth: usize) -> Result<Tally> {
+        let layout = self.engine.layout();
+        let scale = layout.scale;
+        let all = 1..=scale.warehouses;
+        let here: Vec<u32> = all.filter(|w| layout.home(*w) == node).collect();
+        let place = node * self.plan.threads + nth;
+        let w = match here.is_empty() {
+            true => place as u32 % scale.warehouses + 1,
+            false => here[nth % here.len()],
+        };
+        let (seed, stream) = (self.plan.seed, FIRST_STREAM + place as u64);
+        let mut desk = Desk {
+            run: self,
+            node,
+            terminal: Terminal {
+                w,
+                d: place as u32 % DISTRICTS + 1,
+                scale,
+                remote: self.plan.remote,
+                random: Random::new(seed, stream, Constants::to_run(seed)),
+            },
+            tally: Tally::default(),
+        };
+        let mut asked = 0;
+        while !self.is_over(asked) {
+            asked += 1;
+            if let Err(error) = desk.serve() {
+                self.has_failed.store(true, Relaxed);
+                return Err(error);
+            }
+            self.watch.ran();
+        }
+        Ok(desk.tally)
+    }
+}
+
+/// A terminal, and what it has done.
+struct Desk<'r, 'a, E> {
+    run: &'r Run<'a, E>,
+    node: usize,
+    terminal: Terminal,
+    tally: Tally,
+}
+
+impl<E: Engine> Desk<'_, '_, E> {
+    /// A time, for records: it rises.
+    fn now(&self) -> u64 {
+        crate::generate::LOADED + 1 + self.run.began.elapsed().as_millis() as u64
+    }
+
+    fn serve(&mut self) -> Result<()> {
+        let kind = Kind::drawn(self.terminal.random.within(0, 99));
+        let (began, now) = (Instant::now(), self.now());
+        match kind {
+            Kind::NewOrder => self.new_order(now)?,
+            Kind::Payment => self.payment(now)?,
+            Kind::OrderStatus => self.order_status()?,
+            Kind::Delivery => self.delivery(now)?,
+            Kind::StockLevel => self.stock_level()?,
+        }
+        self.tally.row(kind).took(began.elapsed());
+        Ok(())
+    }
+
+    /// Runs a part of a transaction of the five.
+    fn transact<R>(
+        &mut self,
+        kind: Kind,
+        body: &mut dyn FnMut(&mut dyn Access) -> Step<R>,
+    ) -> Result<Option<R>> {
+        let since = |it: Instant| it.elapsed().as_nanos() as u64;
+        let invoke = since(self.run.began);
+        let outcome: Outcome<R> = self.run.engine.transact(self.node, body)?;
+        let row = self.tally.row(kind);
+        for (sum, more) in row.aborts.iter_mut().zip(outcome.aborts) {
+            *sum += more;
+        }
+        let has_committed = outcome.value.is_some();
+        if has_committed && self.tally.deeds.len() < self.run.plan.deeds {
+            self.tally.deeds.push(Deed {
+                invoke,
+                returned: since(self.run.began),
+                footprint: outcome.footprint,
+            });
+        }
+        Ok(outcome.value)
+    }
+
+    fn new_order(&mut self, now: u64) -> Result<()> {
+        let (kind, order) = (Kind::NewOrder, self.terminal.new_order(now));
+        let layout = self.run.engine.layout();
+        let placed = self.transact(kind, &mut |it| new_order::run(it, layout, &order))?;
+        let row = self.tally.row(kind);
+        match placed {
+            Some(_) => row.committed += 1,
+            None => row.rolled_back += 1,
+        }
+        Ok(())
+    }
+
+    fn payment(&mut self, now: u64) -> Result<()> {
+        let (kind, payment) = (Kind::Payment, self.terminal.payment(now));
+        let layout = self.run.engine.layout();
+        self.transact(kind, &mut |it| payment::run(it, layout, &payment))?;
+        self.tally.row(kind).committed += 1;
+        Ok(())
+    }
+
+    fn order_status(&mut self) -> Result<()> {
+        let (kind, asked) = (Kind::OrderStatus, self.terminal.order_status());
+        let layout = self.run.engine.layout();
+        self.transact(kind, &mut |it| order_status::run(it, layout, &asked))?;
+        self.tally.row(kind).committed += 1;
+        Ok(())
+    }
+
+    fn delivery(&mut self, now: u64) -> Result<()> {
+        let (kind, delivery) = (Kind::Delivery, self.terminal.delivery(now));
+        let layout = self.run.engine.layout();
+        for d in 1..=DISTRICTS {
+            let order = self.transact(kind, &mut |it| delivery::run(it, layout, &delivery, d))?;
+            match order.flatten() {
+                Some(_) => self.tally.delivered += 1,
+                None => self.tally.row(kind).skipped += 1,
+            }
+        }
+        self.tally.row(kind).committed += 1;
+        Ok(())
+    }
+
+    fn stock_level(&mut self) -> Result<()> {
+        let (kind, threshold) = (Kind::StockLevel, self.terminal.threshold());
+        let (w, d) = (self.terminal.w, self.terminal.d);
+        let layout = self.run.engine.layout();
+        let items = self.transact(kind, &mut |it| stock_level::items(it, layout, (w, d)))?;
+        let items = items.unwrap_or_default();
+        self.transact(kind, &mut |it| {
+            stock_level::few(it, layout, (w, threshold), &items)
+        })?;
+        self.tally.row(kind).committed += 1;
+        Ok(())
+    }
+}

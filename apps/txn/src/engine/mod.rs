@@ -1,0 +1,62 @@
+//! What makes transactions of reads and writes of cells.
+
+mod direct;
+mod locks;
+mod objects;
+
+pub(crate) use direct::Direct;
+pub use locks::Locks;
+pub use objects::Objects;
+
+use crate::access::{Access, Cause, Footprint, Step};
+use crate::error::Result;
+use crate::layout::{Cell, Layout};
+use std::time::Duration;
+
+/// How long a transaction is tried again.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What became of a transaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome<R> {
+    /// What it has returned; nothing if its user has taken it back.
+    pub value: Option<R>,
+    /// Runs that were aborted before, by the order of [`Cause::ALL`].
+    pub aborts: [u64; Cause::ALL.len()],
+    /// What it has read and changed, if it has committed.
+    pub footprint: Footprint,
+}
+
+/// Keeps a database in the memory of a rack's nodes. Its threads may use it all at once.
+pub trait Engine: Sync {
+    /// What it is called in reports.
+    const NAME: &'static str;
+
+    /// Where everything is.
+    fn layout(&self) -> &Layout;
+
+    /// Runs a transaction at a node, again and again until it commits or takes itself back.
+    /// `body` may be run on cells of different moments where that is noticed before it commits: it
+    /// has no effects but on `access`, and ends whatever it finds.
+    ///
+    /// # Errors
+    /// [`TxnError::Starved`](crate::TxnError::Starved) after [`PATIENCE`]; those of `body` and of
+    /// the rack.
+    fn transact<R>(
+        &self,
+        node: usize,
+        body: &mut dyn FnMut(&mut dyn Access) -> Step<R>,
+    ) -> Result<Outcome<R>>;
+
+    /// A cell's content, outside of transactions: nobody changes it meanwhile.
+    ///
+    /// # Errors
+    /// Those of the rack.
+    fn peek(&self, node: usize, cell: Cell) -> Result<Vec<u8>>;
+
+    /// Gives a cell a content, outside of transactions: nobody else uses it meanwhile.
+    ///
+    /// # Errors
+    /// Those of the rack.
+    fn poke(&self, node: usize, cell: Cell, content: &[u8]) -> Result<()>;
+}

@@ -1,0 +1,205 @@
+//! Optimistic transactions: each cell is an object ([`Contract::Object`]). A transaction reads
+//! objects without locks, and commits if all that it has read is as it was then.
+
+use super::{Engine, Outcome};
+use crate::access::{Access, Cause, Footprint, Halt, Step, Used, UsedCells};
+use crate::error::{Result, TxnError};
+use crate::layout::{Cell, Layout};
+#[cfg(test)]
+use crate::tests::Defect;
+use rackmem::object::{Object, ObjectRef, Transaction};
+use rackmem::{Contract, Node, RegionSpec, TransactionError};
+
+/// By how much a commit raises the version of what it changes: an odd one is being written.
+const RISE: u64 = 2;
+/// Bytes that an object takes beside its content, at most, if it is not rounded up.
+const OBJECT_BYTES: u64 = 64;
+
+/// The engine.
+#[derive(Debug)]
+pub struct Objects {
+    layout: Layout,
+    nodes: Vec<Node>,
+    /// By home: the object of each cell.
+    objects: Vec<Vec<ObjectRef>>,
+    #[cfg(test)]
+    pub(crate) defect: Option<Defect>,
+}
+
+impl Objects {
+    /// A database of zeros in the memory of these nodes, which are all of their rack.
+    ///
+    /// # Errors
+    /// Those of [`Node::create_region`] and [`rackmem::Region::alloc_bytes`].
+    pub fn new(nodes: &[Node], layout: Layout) -> Result<Objects> {
+        let homes = nodes.iter().zip(0..);
+        let made = homes.map(|(node, home)| objects_of(node, home, &layout));
+        let objects = made.collect::<Result<Vec<_>>>()?;
+        Ok(Objects {
+            layout,
+            nodes: nodes.to_vec(),
+            objects,
+            #[cfg(test)]
+            defect: None,
+        })
+    }
+
+    fn object(&self, node: usize, cell: Cell) -> Result<Object<[u8]>> {
+        let home = self.objects.get(usize::from(cell.home));
+        let at = home.and_then(|all| all.get(cell.number as usize));
+        let what = "a cell has no object";
+        let at = at.ok_or(TxnError::Broken { what })?;
+        Ok(self.nodes[node].attach_object(*at)?)
+    }
+}
+
+fn objects_of(node: &Node, home: u16, layout: &Layout) -> Result<Vec<ObjectRef>> {
+    let part = &layout.parts()[usize::from(home)];
+    let bytes = part.bytes * 2 + (u64::from(part.cells) + 1) * OBJECT_BYTES;
+    let spec = RegionSpec::new(&format!("txn/{home}"), bytes as usize).contract(Contract::Object);
+    let region = node.create_region(&spec)?;
+    let mut all = Vec::with_capacity(part.cells as usize);
+    for len in part.lengths() {
+        all.push(region.alloc_bytes(&vec![0; len], len)?.at());
+    }
+    Ok(all)
+}
+
+impl Engine for Objects {
+    const NAME: &'static str = "objects";
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn transact<R>(
+        &self,
+        node: usize,
+        body: &mut dyn FnMut(&mut dyn Access) -> Step<R>,
+    ) -> Result<Outcome<R>> {
+        let (mut runs, mut halt) = (0_u64, None);
+        let done = self.nodes[node].transaction(|transaction| {
+            runs += 1;
+            let mut run = Run {
+                engine: self,
+                node,
+                transaction,
+                cells: UsedCells::new(),
+            };
+            halt = None;
+            match body(&mut run).and_then(|value| Ok((value, run.commit()?))) {
+                Ok(done) => Ok(done),
+                Err(why) => {
+                    halt = Some(why);
+                    // Counts only if all that it has read was of one moment.
+                    Err(TransactionError::Cancelled)
+                }
+            }
+        });
+        let mut aborts = [0; Cause::ALL.len()];
+        aborts[Cause::Changed as usize] = runs.saturating_sub(1);
+        let done = match (done, halt) {
+            (Ok(done), _) => Some(done),
+            (Err(TransactionError::Cancelled), Some(Halt::Rollback)) => None,
+            (Err(TransactionError::Cancelled), Some(Halt::Failed(error))) => return Err(error),
+            (Err(TransactionError::Conflict { tries }), _) => {
+                return Err(TxnError::Starved { tries });
+            }
+            (Err(error), _) => return Err(error.into()),
+        };
+        let (value, footprint) = done.unzip();
+        Ok(Outcome {
+            value,
+            aborts,
+            footprint: footprint.unwrap_or_default(),
+        })
+    }
+
+    fn peek(&self, node: usize, cell: Cell) -> Result<Vec<u8>> {
+        Ok(self.object(node, cell)?.read()?)
+    }
+
+    fn poke(&self, node: usize, cell: Cell, content: &[u8]) -> Result<()> {
+        self.object(node, cell)?.write(content)?;
+        Ok(())
+    }
+}
+
+/// One run of a transaction.
+struct Run<'r, 't, 'n> {
+    engine: &'r Objects,
+    node: usize,
+    transaction: &'t mut Transaction<'n>,
+    cells: UsedCells,
+}
+
+impl Run<'_, '_, '_> {
+    fn used(&mut self, cell: Cell) -> Step<&mut Used> {
+        if !self.cells.contains_key(&cell) {
+            let object = self.engine.object(self.node, cell)?;
+            let (version, bytes) = match self.skips_validation() {
+                true => object.read_versioned()?,
+                false => {
+                    let bytes = self.transaction.read(&object)?;
+                    let version = self.transaction.version_of(&object);
+                    (version.unwrap_or_default(), bytes)
+                }
+            };
+            let used = Used {
+                version,
+                bytes,
+                is_changed: false,
+            };
+            self.cells.insert(cell, used);
+        }
+        let used = self.cells.get_mut(&cell);
+        Ok(used.expect("it has just been put there"))
+    }
+
+    fn commit(&mut self) -> Step<Footprint> {
+        for (cell, used) in &self.cells {
+            if used.is_changed {
+                let object = self.engine.object(self.node, *cell)?;
+                self.transaction.write_bytes(&object, &used.bytes)?;
+            }
+        }
+        Ok(Footprint::of(&self.cells, RISE))
+    }
+
+    #[cfg(test)]
+    fn skips_validation(&self) -> bool {
+        self.engine.defect == Some(Defect::CommitsUnchecked)
+    }
+
+    #[cfg(not(test))]
+    fn skips_validation(&self) -> bool {
+        false
+    }
+}
+
+impl Access for Run<'_, '_, '_> {
+    fn read(&mut self, cell: Cell) -> Step<&[u8]> {
+        Ok(&self.used(cell)?.bytes)
+    }
+
+    fn claim(&mut self, cell: Cell) -> Step<&[u8]> {
+        self.read(cell)
+    }
+
+    fn change(&mut self, cell: Cell) -> Step<&mut [u8]> {
+        let used = self.used(cell)?;
+        used.is_changed = true;
+        Ok(&mut used.bytes)
+    }
+
+    fn committed(&mut self, cell: Cell) -> Step<Vec<u8>> {
+        match self.cells.get(&cell) {
+            Some(used) => Ok(used.bytes.clone()),
+            None => self.constant(cell),
+        }
+    }
+
+    fn constant(&mut self, cell: Cell) -> Step<Vec<u8>> {
+        Ok(self.engine.peek(self.node, cell)?)
+    }
+}

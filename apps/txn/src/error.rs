@@ -1,0 +1,101 @@
+//! Why a run has no result.
+
+use crate::access::Halt;
+use std::fmt;
+
+/// Why a run has no result.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TxnError {
+    /// The rack failed. A transaction that was being written may be there in part: there is no log.
+    Rack(rackmem::Error),
+    /// A table has more rows than it was made with room for.
+    Full {
+        /// Which one.
+        table: &'static str,
+    },
+    /// Memory has not what a table or an index was left with.
+    Broken {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A transaction was tried again for longer than it may take.
+    Starved {
+        /// How often.
+        tries: u32,
+    },
+    /// There is more of something than is possible, or nothing of it.
+    OutOfRange {
+        /// Of what.
+        what: &'static str,
+        /// How many there may be.
+        most: u64,
+    },
+}
+
+/// The result of a run and its parts.
+pub type Result<T> = std::result::Result<T, TxnError>;
+
+impl TxnError {
+    /// What to do about it.
+    pub fn next_step(&self) -> &'static str {
+        match self {
+            TxnError::Rack(error) => error.next_step(),
+            TxnError::Full { .. } => "give a larger --room, or fewer seconds",
+            TxnError::Broken { .. } => "this is a defect of rackmem: please report it",
+            TxnError::Starved { .. } => "take more warehouses, or fewer threads",
+            TxnError::OutOfRange { .. } => "give a number in the range",
+        }
+    }
+}
+
+impl fmt::Display for TxnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TxnError::Rack(error) => write!(f, "{}", error.what()),
+            TxnError::Full { table } => write!(f, "the table of {table} is full"),
+            TxnError::Broken { what } => write!(f, "the database is broken: {what}"),
+            TxnError::Starved { tries } => {
+                write!(f, "a transaction was aborted in each of {tries} tries")
+            }
+            TxnError::OutOfRange { what, most } => write!(f, "there are 1 to {most} {what}"),
+        }
+    }
+}
+
+impl std::error::Error for TxnError {}
+
+impl From<rackmem::Error> for TxnError {
+    fn from(error: rackmem::Error) -> Self {
+        TxnError::Rack(error)
+    }
+}
+
+/// `?` on whatever the rack answers.
+macro_rules! from_families {
+    ($($family:ident),* $(,)?) => {
+        $(
+            impl From<rackmem::$family> for TxnError {
+                fn from(error: rackmem::$family) -> Self {
+                    TxnError::Rack(error.into())
+                }
+            }
+
+            impl From<rackmem::$family> for Halt {
+                fn from(error: rackmem::$family) -> Self {
+                    Halt::Failed(error.into())
+                }
+            }
+        )*
+    };
+}
+
+from_families!(
+    AccessError,
+    AllocError,
+    BulkError,
+    LockError,
+    RackError,
+    RegionError,
+    TransactionError,
+);

@@ -1,0 +1,124 @@
+//! `rackmem txn`: TPC-C's transactions on a database in the memory of a rack.
+
+mod play;
+mod show;
+
+use crate::ended::Ended;
+use crate::failure::{Failure, Result};
+use crate::rack_args::RackArgs;
+use crate::stop::Stop;
+use clap::{Args, ValueEnum};
+use rackmem_txn::{CUSTOMERS, ITEMS, MAX_ROOM, MAX_WAREHOUSES, ROOM, Remote, Scale, TxnError};
+
+pub const EXAMPLES: &str = "\
+A database of TPC-C is loaded into the memory of a rack's nodes: warehouses spread over them, records and
+ordered indexes. Then terminals, --threads at each node, ask for one transaction after the other, in the
+standard mix: 45% New-Order, 43% Payment, 4% each of Order-Status, Delivery and Stock-Level. At the end the
+specification's conditions of consistency are checked on all rows; if one does not hold, the command fails.
+There are no keying and think times, and no disk: figures are no TPC results. tpmC is new orders a minute.
+
+Examples:
+  rackmem txn                                       4 warehouses, 4 nodes, for 10 seconds
+  rackmem txn --warehouses 32 --nodes 8 --threads 4 as Concordia's paper has it
+  rackmem txn --remote 100                          each order and payment is of another warehouse
+  rackmem txn --engine objects                      optimistic transactions instead of locks
+  rackmem txn --mode directory --fabric udp         on a classic directory, for comparison
+  rackmem txn --fabric udp --loss 0.01 --judge      packets are lost, and the history is judged
+  rackmem txn --items 1000 --customers 100          a small database: another benchmark
+  rackmem --json txn                                one object for scripts";
+
+/// Threads of a node at most.
+const MAX_THREADS: u64 = 64;
+/// Seconds of a run at most.
+const MAX_SECONDS: u64 = 86_400;
+
+/// What makes transactions of reads and writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EngineArg {
+    /// Two-phase locking: cells in coherent memory, each under a reader-writer lock of the rack
+    Locks,
+    /// Optimistic: cells are objects, and a commit checks that what was read has not changed
+    Objects,
+}
+
+/// Options of `rackmem txn`.
+#[derive(Debug, Args)]
+pub struct TxnArgs {
+    /// Load N warehouses
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_WAREHOUSES)))]
+    warehouses: u32,
+    /// Run N terminals at each node
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_THREADS))]
+    threads: u64,
+    /// Run them for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_SECONDS))]
+    seconds: u64,
+    /// Let this share of orders and payments be of other warehouses, not the specification's
+    #[arg(long, value_name = "PERCENT")]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=100))]
+    remote: Option<u32>,
+    /// Choose what makes transactions
+    #[arg(long, value_enum, default_value = "locks")]
+    engine: EngineArg,
+    /// Draw other rows and orders for each N
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Judge as well whether the history of all transactions is strictly serializable, up to
+    /// 200,000 of them
+    #[arg(long)]
+    judge: bool,
+    #[command(flatten)]
+    scale: ScaleArgs,
+    #[command(flatten)]
+    rack: RackArgs,
+}
+
+/// How large the database is.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The database")]
+struct ScaleArgs {
+    /// Have N items; the specification has 100,000
+    #[arg(long, value_name = "N", default_value_t = ITEMS)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(ITEMS)))]
+    items: u32,
+    /// Have N customers in each district; the specification has 3,000
+    #[arg(long, value_name = "N", default_value_t = CUSTOMERS)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(CUSTOMERS)))]
+    customers: u32,
+    /// Have room for N more orders in each district, and as many payments
+    #[arg(long, value_name = "N", default_value_t = ROOM)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ROOM)))]
+    room: u32,
+}
+
+impl TxnArgs {
+    fn scale(&self) -> Scale {
+        Scale {
+            warehouses: self.warehouses,
+            items: self.scale.items,
+            customers: self.scale.customers,
+            room: self.scale.room,
+        }
+    }
+
+    fn remote(&self) -> Remote {
+        self.remote.map_or(Remote::Specification, Remote::Share)
+    }
+}
+
+/// Loads, runs, checks, and tells.
+pub fn run(args: &TxnArgs, json: bool) -> Result<Ended> {
+    let stop = Stop::on_signals()?;
+    play::Task { args, stop, json }.run()
+}
+
+/// A run that has no result.
+fn failure(error: TxnError) -> Failure {
+    match error {
+        TxnError::Rack(error) => error.into(),
+        error => Failure::new(error.to_string(), error.next_step()),
+    }
+}

@@ -1,0 +1,188 @@
+//! The run: load, drive, check, judge.
+
+use super::{EngineArg, TxnArgs, failure, show};
+use crate::ended::Ended;
+use crate::failure::{Failure, Result};
+use crate::rack_args::packets;
+use crate::size;
+use crate::stop::Stop;
+use indicatif::{ProgressBar, ProgressStyle};
+use rackmem::Rack;
+use rackmem_sim::serial;
+use rackmem_txn::{
+    Done, Engine, Layout, Limit, Locks, Objects, Plan, Report, Watch, check, drive, load,
+};
+use std::time::{Duration, Instant};
+
+/// Between two movements of what shows that something is under way.
+const TICK: Duration = Duration::from_millis(100);
+/// Transactions that are judged, at most: each takes about a kilobyte.
+const MOST_JUDGED: usize = 200_000;
+
+/// What was asked for.
+pub struct Task<'a> {
+    pub args: &'a TxnArgs,
+    pub stop: Stop,
+    pub json: bool,
+}
+
+/// What a run has come to.
+pub struct Played {
+    pub engine: &'static str,
+    pub loading: Duration,
+    pub done: Done,
+    /// Packets that were received while terminals ran.
+    pub packets: u64,
+    pub report: Report,
+    /// How many transactions were judged, and why they have no order, if so.
+    pub judged: Option<(usize, Option<String>)>,
+}
+
+impl Task<'_> {
+    /// All of it.
+    pub fn run(&self) -> Result<Ended> {
+        let rack = &self.args.rack;
+        let layout = Layout::new(self.args.scale(), rack.nodes).map_err(failure)?;
+        let most = layout.parts().iter().map(|part| part.bytes).max();
+        if let Some(bytes) = most.filter(|bytes| *bytes > rack.memory) {
+            let (needs, has) = (size::show(bytes), size::show(rack.memory));
+            return Err(Failure::new(
+                format!("a node's part of the database takes {needs}, and --memory is {has}"),
+                "give more --memory or --nodes, fewer --warehouses, or less --room",
+            ));
+        }
+        let built = rack.build()?;
+        let played = match self.args.engine {
+            EngineArg::Locks => {
+                let engine = Locks::new(built.nodes(), layout).map_err(failure)?;
+                self.with(&built, &engine)?
+            }
+            EngineArg::Objects => {
+                let engine = Objects::new(built.nodes(), layout).map_err(failure)?;
+                self.with(&built, &engine)?
+            }
+        };
+        let Some(played) = played else {
+            return Ok(Ended::Interrupted);
+        };
+        show::print(self, &played);
+        self.verdict(&played)?;
+        match self.stop.requested() {
+            true => Ok(Ended::Interrupted),
+            false => Ok(Ended::Done),
+        }
+    }
+
+    /// Nothing if the user wants the end before terminals run.
+    fn with<E: Engine>(&self, rack: &Rack, engine: &E) -> Result<Option<Played>> {
+        let began = Instant::now();
+        let watcher = Watcher::new(self, "loading");
+        load(engine, self.args.seed, &watcher).map_err(failure)?;
+        drop(watcher);
+        let loading = began.elapsed();
+        if self.stop.requested() {
+            return Ok(None);
+        }
+        let before = packets(rack);
+        let watcher = Watcher::new(self, "running");
+        let done = drive(engine, &self.plan(), &watcher).map_err(failure)?;
+        drop(watcher);
+        let packets = packets(rack) - before;
+        let watcher = Watcher::new(self, "checking all rows");
+        let report = check(engine, &done.tally).map_err(failure)?;
+        drop(watcher);
+        let judged = self.args.judge.then(|| judge(&done));
+        Ok(Some(Played {
+            engine: E::NAME,
+            loading,
+            done,
+            packets,
+            report,
+            judged,
+        }))
+    }
+
+    fn plan(&self) -> Plan {
+        let threads = self.args.threads as usize;
+        let terminals = threads * self.args.rack.nodes;
+        Plan {
+            threads,
+            limit: Limit::Time(Duration::from_secs(self.args.seconds)),
+            remote: self.args.remote(),
+            seed: self.args.seed,
+            deeds: match self.args.judge {
+                true => MOST_JUDGED / terminals.max(1),
+                false => 0,
+            },
+        }
+    }
+
+    fn verdict(&self, played: &Played) -> Result<()> {
+        let next = "this is a defect of rackmem: please report it with this text and the options";
+        if !played.report.holds() {
+            let cause = "the database is not consistent: see the conditions above";
+            return Err(Failure::new(cause, next));
+        }
+        match &played.judged {
+            Some((_, Some(why))) => Err(Failure::new(why.clone(), next)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether what was remembered has an order.
+fn judge(done: &Done) -> (usize, Option<String>) {
+    let deeds = done.tally.deeds.iter().map(|deed| serial::Deed {
+        invoke: deed.invoke,
+        returned: Some(deed.returned),
+        reads: deed.footprint.reads.clone(),
+        writes: deed.footprint.writes.clone(),
+    });
+    let deeds: Vec<_> = deeds.collect();
+    let disorder = serial::check(&deeds).err();
+    let why = disorder.map(|why| format!("the history is not strictly serializable: {why:?}"));
+    (deeds.len(), why)
+}
+
+/// Shows how far it is, and looks for Ctrl-C.
+struct Watcher<'a> {
+    bar: ProgressBar,
+    stop: &'a Stop,
+}
+
+impl<'a> Watcher<'a> {
+    fn new(task: &'a Task<'_>, what: &str) -> Self {
+        let bar = match task.json {
+            true => ProgressBar::hidden(),
+            false => ProgressBar::new_spinner(),
+        };
+        if let Ok(style) = ProgressStyle::with_template("  {spinner} {msg} {pos} {prefix}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what.to_owned());
+        bar.enable_steady_tick(TICK);
+        let stop = &task.stop;
+        Watcher { bar, stop }
+    }
+}
+
+impl Watch for Watcher<'_> {
+    fn loaded(&self, steps: u64) {
+        self.bar.set_prefix(format!("of {steps} districts"));
+        self.bar.inc(1);
+    }
+
+    fn ran(&self) {
+        self.bar.inc(1);
+    }
+
+    fn stop(&self) -> bool {
+        self.stop.requested()
+    }
+}
+
+impl Drop for Watcher<'_> {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

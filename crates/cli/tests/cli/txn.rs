@@ -1,0 +1,85 @@
+//! `rackmem txn`.
+
+use crate::process::{run, stderr, stdout};
+use serde_json::Value;
+
+/// A small database, for a second.
+const SMALL: [&str; 14] = [
+    "--warehouses",
+    "2",
+    "--nodes",
+    "2",
+    "--threads",
+    "2",
+    "--seconds",
+    "1",
+    "--items",
+    "100",
+    "--customers",
+    "30",
+    "--remote",
+    "50",
+];
+
+#[test]
+fn both_engines_leave_a_consistent_database() {
+    for engine in ["locks", "objects"] {
+        let more = ["--engine", engine, "--judge"];
+        let output = run(&[&["txn", "--json"], &SMALL[..], &more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let told: Value = serde_json::from_str(&stdout(&output)).expect("one object");
+        assert_eq!(
+            (&told["engine"], &told["holds"]),
+            (&engine.into(), &true.into())
+        );
+        assert!(told["tpmC"].as_f64() > Some(0.0), "{told}");
+        assert_eq!(told["conditions"].as_array().map(Vec::len), Some(14));
+        assert!(
+            told["judged"]["transactions"].as_u64() > Some(0)
+                && told["judged"]["disorder"].is_null(),
+            "{told}"
+        );
+        let kinds = told["transactions"].as_array().expect("a list");
+        assert_eq!(kinds.len(), 5);
+        assert!(kinds[0]["p99_us"].as_f64() >= kinds[0]["p50_us"].as_f64());
+    }
+}
+
+#[test]
+fn a_table_for_a_person() {
+    let output = run(&[&["txn"], &SMALL[..]].concat());
+    let text = stdout(&output);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for part in [
+        "not the specification's: another benchmark",
+        "new-order",
+        "no TPC result",
+        "W_YTD is the sum of D_YTD",
+        "not judged (--judge)",
+    ] {
+        assert!(text.contains(part), "{part} is not in:\n{text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_said_before_anything_is_loaded() {
+    let output = run(&["txn", "--warehouses", "64", "--nodes", "2"]);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text.contains("--memory"), "{text}");
+    let output = run(&["txn", "--remote", "101"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_full_table_says_what_to_give() {
+    let room = ["--room", "5", "--seconds", "60"];
+    let args: Vec<&str> = SMALL
+        .iter()
+        .copied()
+        .filter(|it| *it != "--seconds" && *it != "1")
+        .collect();
+    let output = run(&[&["txn"], &args[..], &room].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("--room"), "{}", stderr(&output));
+}
