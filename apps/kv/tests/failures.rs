@@ -163,15 +163,18 @@ fn last(bucket: usize) -> Last {
     }
 }
 
+/// Three nodes, and a store at each.
+fn three(cluster: &Cluster) -> (Vec<Option<Rack>>, Vec<NodeStore>) {
+    let racks: Vec<Rack> = (0..3).map(|id| cluster.join(id)).collect();
+    let stores = racks.iter().enumerate().map(|(id, rack)| open(rack, id));
+    let stores = stores.collect();
+    (racks.into_iter().map(Some).collect(), stores)
+}
+
 #[test]
 fn a_dead_nodes_keys_say_so_and_are_absent_when_it_is_back() {
     let cluster = Cluster::new("death");
-    let mut racks: Vec<Option<Rack>> = (0..3).map(|id| Some(cluster.join(id))).collect();
-    let stores: Vec<NodeStore> = racks
-        .iter()
-        .enumerate()
-        .map(|(id, rack)| open(rack.as_ref().unwrap(), id))
-        .collect();
+    let (mut racks, stores) = three(&cluster);
     let buckets = keys_by_bucket(&stores[0]);
     // The third key of a bucket is there only after node 2's death.
     let keys = |of: fn(Last) -> bool| {
@@ -359,12 +362,7 @@ fn serve(store: &NodeStore) -> Server {
 fn who_waits_is_woken_after_a_death_and_subscribers_are_told_that_they_may_have_missed_some() {
     const WAITING: usize = 6;
     let cluster = Cluster::new("bus");
-    let mut racks: Vec<Option<Rack>> = (0..3).map(|id| Some(cluster.join(id))).collect();
-    let stores: Vec<NodeStore> = racks
-        .iter()
-        .enumerate()
-        .map(|(id, rack)| open(rack.as_ref().unwrap(), id))
-        .collect();
+    let (mut racks, stores) = three(&cluster);
     let servers: Vec<Server> = stores.iter().map(serve).collect();
     let client = |node: usize| {
         let client = Client::new(servers[node].local_addr());

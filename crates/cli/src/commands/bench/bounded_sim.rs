@@ -6,10 +6,11 @@ use rackmem_graph::sockets::{ASSUMED, Counted, FITTED_TO, Fit, PAPER_AT_EIGHT, P
 
 const ENGINES: [&str; 2] = ["bi-on-demand", "bi-periodic"];
 
-/// Models it on an R-MAT graph of this scale: the figures, and what the paper says to them.
-pub fn simulate(scale: u32, report: &mut Report) -> Result<String, BenchError> {
+/// Models it on an R-MAT graph of this scale and seed: the figures, and by how much messages take
+/// longer at most sockets than on-demand and periodic quiescence, for each path.
+pub fn model(scale: u32, seed: u64, report: &mut Report) -> Result<Vec<[f64; 2]>, BenchError> {
     let missing = |what: String| BenchError::Missing(what);
-    let counted = Counted::all(scale, 1).map_err(|error| missing(error.to_string()))?;
+    let counted = Counted::all(scale, seed).map_err(|error| missing(error.to_string()))?;
     for counted in &counted {
         let case = |what: &str| format!("sim/counted/{what}/sockets-{}", counted.sockets);
         report.add(
@@ -36,6 +37,12 @@ pub fn simulate(scale: u32, report: &mut Report) -> Result<String, BenchError> {
         }
         gains.push(counted.last().map_or([0.0; 2], |eight| fit.gains(eight)));
     }
+    Ok(gains)
+}
+
+/// [`model`], and what the paper says to it.
+pub fn simulate(scale: u32, report: &mut Report) -> Result<String, BenchError> {
+    let gains = model(scale, 1, report)?;
     let mut lines = vec![format!(
         "Assumed, for the text has neither: {} ns of a core an edge, {} ns to drop a line. Fitted: a message, a line.",
         ASSUMED[0], ASSUMED[1]

@@ -1,7 +1,7 @@
 //! `rackmem bench`: the front end of the benches in `rackmem-bench`.
 
 mod bounded;
-mod bounded_sim;
+pub mod bounded_sim;
 mod bulk;
 mod copies;
 mod dataplane;

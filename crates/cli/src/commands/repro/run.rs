@@ -1,11 +1,12 @@
 //! Models and measurements behind the figures.
 
+use super::super::bench::bounded_sim;
 use super::catalogue::{Figure, Here, Model};
 use rackmem::Fabric;
 use rackmem_bench::judged::{Judged, Range};
 use rackmem_bench::report::{Case, Report};
 use rackmem_bench::run::{self, BenchError, Progress, Result, sim};
-use rackmem_graph::sockets::{Counted, Fit, PAPER_AT_EIGHT, Path};
+use rackmem_graph::sockets::PAPER_AT_EIGHT;
 use rackmem_sim::abd::figure as abd;
 use serde::Serialize;
 use std::time::Duration;
@@ -168,38 +169,16 @@ fn pages(figure: &Figure, tell: Progress<'_>) -> Result<Modelled> {
 /// PageRank by sockets.
 fn sockets(figure: &Figure, seed: u64, tell: Progress<'_>) -> Result<Modelled> {
     tell("graphs are cut for 2, 4 and 8 sockets");
-    let missing = |what: String| BenchError::Missing(what);
-    let counted = Counted::all(GRAPH_SCALE, seed).map_err(|error| missing(error.to_string()))?;
     let mut report = Report::new("repro");
-    let mut gains = [Vec::new(), Vec::new()];
-    for (name, path) in [("side-by-side", Path::SideBySide), ("one-path", Path::One)] {
-        let fit = Fit::new(&counted[0], path)
-            .ok_or_else(|| missing("no costs lead to the figures at two sockets".to_owned()))?;
-        for counted in &counted {
-            let times = fit.times(counted);
-            for (engine, time) in ["messages", "bi-on-demand", "bi-periodic"]
-                .iter()
-                .zip(times)
-            {
-                let case = format!("sim/{name}/{engine}/sockets-{}", counted.sockets);
-                report.add(&case, time / 1e6, "ms a step")?;
-            }
-        }
-        if let Some(eight) = counted.last() {
-            let of = fit.gains(eight);
-            gains
-                .iter_mut()
-                .zip(of)
-                .for_each(|(list, gain)| list.push(gain));
-        }
-    }
+    let gains = bounded_sim::model(GRAPH_SCALE, seed, &mut report)?;
     let says = [
         "8 sockets: messages by on-demand",
         "8 sockets: messages by periodic",
     ];
-    let rows = says.into_iter().zip(PAPER_AT_EIGHT).zip(&gains);
-    let claims = rows.filter_map(|((says, paper), gains)| {
-        Judged::new(figure.place, says, Range::one(paper), false, gains)
+    let rows = says.into_iter().zip(PAPER_AT_EIGHT).enumerate();
+    let claims = rows.filter_map(|(engine, (says, paper))| {
+        let gains: Vec<f64> = gains.iter().map(|gains| gains[engine]).collect();
+        Judged::new(figure.place, says, Range::one(paper), false, &gains)
     });
     Ok(Modelled {
         claims: claims.collect(),
