@@ -33,13 +33,22 @@ pub fn lints(workspace: &Workspace) -> Verdict {
 
 /// The tests of the targets and of the stable driver: a guard that never strikes guards nothing.
 pub fn driver_tests(workspace: &Workspace) -> Verdict {
-    let tests = |more: &[&str]| {
-        let mut command = in_fuzz(workspace, "test");
-        command.args(["--release", "--lib", "--bin", "stable"]);
-        command.args(more);
-        command
-    };
-    step::after_build(tests(&["--no-run"]), || step::counted(tests(&[])))
+    step::after_build(build_driver_tests(workspace), || {
+        step::counted(tests_of_driver(workspace))
+    })
+}
+
+/// What compiles the tests of the driver; the driver's own parts are most of it.
+pub fn build_driver_tests(workspace: &Workspace) -> Command {
+    let mut command = tests_of_driver(workspace);
+    command.arg("--no-run");
+    command
+}
+
+fn tests_of_driver(workspace: &Workspace) -> Command {
+    let mut command = in_fuzz(workspace, "test");
+    command.args(["--release", "--lib", "--bin", "stable"]);
+    command
 }
 
 /// Every target for a short while, with a fixed seed so that a failure repeats.
@@ -89,22 +98,24 @@ fn write_seeds(workspace: &Workspace) -> Verdict {
 }
 
 fn libfuzzer(workspace: &Workspace, target: &str) -> Command {
-    let mut command = Command::new("rustup");
+    let mut command = cargo_fuzz(workspace, "run");
     command
-        .current_dir(&workspace.root)
-        .args([
-            "run",
-            "nightly",
-            "cargo",
-            "fuzz",
-            "run",
-            "--features",
-            "libfuzzer",
-        ])
-        .arg("--target-dir")
-        .arg(target_folder(workspace).join("libfuzzer"))
         .args([target, "--"])
         .arg(format!("-max_total_time={SHORT_RUN}"));
+    command
+}
+
+/// What compiles every target with libFuzzer and the address sanitizer.
+pub fn build_libfuzzer(workspace: &Workspace) -> Command {
+    cargo_fuzz(workspace, "build")
+}
+
+fn cargo_fuzz(workspace: &Workspace, subcommand: &str) -> Command {
+    let mut command = workspace.command("rustup");
+    command
+        .args(["run", "nightly", "cargo", "fuzz", subcommand])
+        .args(["--features", "libfuzzer", "--target-dir"])
+        .arg(target_folder(workspace).join("libfuzzer"));
     setup::with_tools(workspace, &mut command);
     command
 }

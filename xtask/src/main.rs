@@ -5,6 +5,7 @@
 //! [`tidy::RULES`], and a tool that the tests need is a row of `setup`.
 #![allow(clippy::print_stdout)]
 
+mod ahead;
 mod c;
 mod fuzz;
 mod gate;

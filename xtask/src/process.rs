@@ -62,6 +62,11 @@ pub fn watch(
     })
 }
 
+/// Runs `command` and shows nothing of its standard output.
+pub fn quietly(command: Command, limit: Duration) -> Result<ExitStatus, ProcessError> {
+    watch_beating(command, limit, limit, |_| {})
+}
+
 /// What is seen of a program.
 enum Seen<'a> {
     Line(&'a str),

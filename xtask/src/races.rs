@@ -50,12 +50,18 @@ pub fn lints(workspace: &Workspace) -> Verdict {
 /// Every scenario and every planted defect. How far an exploration goes is bounded by preemptions,
 /// not by time.
 pub fn tests(workspace: &Workspace) -> Verdict {
-    let explore = |more: &[&str]| {
-        let mut command = in_races(workspace, "test");
-        command.args(["--test", "explore"]).args(more);
-        command
-    };
-    step::after_build(explore(&["--no-run"]), || step::counted(explore(&[])))
+    step::after_build(build(workspace), || step::counted(explore(workspace, &[])))
+}
+
+/// What compiles the scenarios.
+pub fn build(workspace: &Workspace) -> Command {
+    explore(workspace, &["--no-run"])
+}
+
+fn explore(workspace: &Workspace, more: &[&str]) -> Command {
+    let mut command = in_races(workspace, "test");
+    command.args(["--test", "explore"]).args(more);
+    command
 }
 
 /// The tests of the same code under miri, which looks for undefined behaviour and lets stores come
@@ -70,12 +76,8 @@ pub fn under_miri(workspace: &Workspace) -> Verdict {
     }
     let mut counted = None;
     for (package, tests) in UNDER_MIRI {
-        let mut command = nightly(workspace, &["miri", "test", "--package", package, "--lib"]);
-        command
-            .arg("--target-dir")
-            .arg(workspace.target.join("miri"))
-            .arg("--")
-            .args(*tests);
+        let mut command = miri(workspace, &["--package", package]);
+        command.arg("--").args(*tests);
         counted = Some(match (counted, step::counted(command)) {
             (Some(Verdict::Counted(before)), Verdict::Counted(tally)) => {
                 let mut sum = before;
@@ -87,6 +89,25 @@ pub fn under_miri(workspace: &Workspace) -> Verdict {
         });
     }
     counted.unwrap_or_else(|| Verdict::Failed("there is nothing to run".into()))
+}
+
+/// What compiles the tests for miri.
+pub fn build_under_miri(workspace: &Workspace) -> Command {
+    let packages = UNDER_MIRI
+        .iter()
+        .flat_map(|(package, _)| ["--package", package]);
+    let mut command = miri(workspace, &packages.collect::<Vec<_>>());
+    command.arg("--no-run");
+    command
+}
+
+fn miri(workspace: &Workspace, packages: &[&str]) -> Command {
+    let mut command = nightly(workspace, &["miri", "test", "--lib"]);
+    command
+        .args(packages)
+        .arg("--target-dir")
+        .arg(workspace.target.join("miri"));
+    command
 }
 
 fn nightly(workspace: &Workspace, arguments: &[&str]) -> Command {

@@ -11,7 +11,7 @@ use crate::workspace::{Workspace, cargo};
 const LIMIT: Duration = Duration::from_secs(35 * 60);
 /// No build may take longer. What is compiled beforehand is not counted against the limit of what
 /// runs it.
-const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
+pub const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// Names of failed tests, and reasons of skipped ones, that the summary repeats, at most.
 const NAMED: usize = 20;

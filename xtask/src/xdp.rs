@@ -1,9 +1,9 @@
 //! The switch in the kernel: what is compiled only with clang is checked where clang is.
 
-use crate::setup;
 use crate::step::{self, Verdict};
 use crate::tally::Tally;
 use crate::workspace::{Workspace, cargo};
+use crate::{ahead, setup};
 
 /// The packages that have the feature `xdp`.
 const LINTED: &[&str] = &[
@@ -43,7 +43,7 @@ pub fn tests(workspace: &Workspace) -> Verdict {
     let mut command = workspace.command(cargo());
     command.args(["test", "--workspace", "--no-fail-fast"]);
     command.args(features());
-    step::counted(command)
+    ahead::beside(workspace, || step::counted(command))
 }
 
 /// The binaries as the tests have them.

@@ -80,6 +80,17 @@ fn benches_report_cases() {
             "--duration",
             "50",
         ],
+        &[
+            "kv",
+            "--vs",
+            "nothing",
+            "--nodes",
+            "1",
+            "--keys",
+            "1000",
+            "--duration",
+            "50",
+        ],
     ];
     for bench in benches {
         let told = report(&[&["--json", "bench"], bench].concat());

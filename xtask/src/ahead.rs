@@ -1,0 +1,95 @@
+//! What later steps run is compiled while the tests run.
+//!
+//! Most tests wait: for processes, leases, and deaths to be noticed. The builds beside them have
+//! the lowest priority and take what is left of the processors. They decide nothing: a step finds
+//! its program compiled, or compiles it then, and what does not compile fails there.
+
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
+use crate::workspace::Workspace;
+use crate::{fuzz, process, races, step};
+
+/// What one step runs.
+struct Build {
+    name: &'static str,
+    command: fn(&Workspace) -> Command,
+}
+
+/// In the order in which the steps come.
+const BUILDS: &[Build] = &[
+    Build {
+        name: "races",
+        command: races::build,
+    },
+    Build {
+        name: "races under miri",
+        command: races::build_under_miri,
+    },
+    Build {
+        name: "fuzz driver",
+        command: fuzz::build_driver_tests,
+    },
+    Build {
+        name: "libFuzzer",
+        command: fuzz::build_libfuzzer,
+    },
+];
+
+/// Does `work`, and compiles meanwhile; returns when both are at their end.
+pub fn beside<T>(workspace: &Workspace, work: impl FnOnce() -> T) -> T {
+    thread::scope(|scope| {
+        scope.spawn(|| compile(workspace));
+        let done = work();
+        println!("   the builds for later steps are waited for");
+        done
+    })
+}
+
+fn compile(workspace: &Workspace) {
+    for Build { name, command } in BUILDS {
+        let begin = Instant::now();
+        let ended = process::quietly(nice(&command(workspace)), step::BUILD_LIMIT);
+        let said = match ended {
+            Ok(status) if status.success() => "built",
+            _ => "not built, its step will tell why:",
+        };
+        let time = begin.elapsed().as_secs_f64();
+        println!("   ahead: {said} {name}, {time:.0} s");
+    }
+}
+
+/// The same command at the lowest priority, without what it says.
+fn nice(command: &Command) -> Command {
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "19"])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .stderr(Stdio::null());
+    if let Some(folder) = command.get_current_dir() {
+        nice.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => nice.env(name, value),
+            None => nice.env_remove(name),
+        };
+    }
+    nice
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nice_command_is_the_same_command() {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "test $(nice) = 19 && test $A = b && test $PWD = /tmp"])
+            .current_dir("/tmp")
+            .env("A", "b");
+        assert!(nice(&command).status().unwrap().success());
+    }
+}
