@@ -11,7 +11,7 @@ fn report(args: &[&str]) -> Value {
 
 #[test]
 fn benches_report_cases() {
-    let benches: [&[&str]; 9] = [
+    let benches: [&[&str]; 10] = [
         &[
             "objects",
             "--size",
