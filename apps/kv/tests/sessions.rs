@@ -336,17 +336,47 @@ fn who_monitors_is_shown_each_command_as_it_runs() {
     assert!(!client.say("CLIENT LIST").contains("flags=O"));
 }
 
+/// Waits until so many commands stand aside.
+fn held_up(client: &mut Client, count: usize) {
+    let shown = format!("blocked_clients:{count}\r\n");
+    while !client.say("INFO clients").contains(shown.trim()) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_client_that_waits_to_move_an_element_is_told_of_a_target_that_is_no_list() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    let mut waits = Client::new(server.local_addr());
+    let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+    for command in [
+        &["BRPOPLPUSH", "from", "to", "0"][..],
+        &["BLMOVE", "from", "to", "LEFT", "RIGHT", "0"],
+    ] {
+        client.say("SET to value");
+        let words: Vec<&[u8]> = command.iter().map(|word| word.as_bytes()).collect();
+        waits.send(&words);
+        held_up(&mut client, 1);
+        // A source of another type is not what it waits for.
+        client.say("SET from value");
+        client.say("DEL from");
+        client.say("RPUSH from a b");
+        assert_eq!(waits.reply(), wrong, "{command:?}");
+        assert_eq!(
+            client.say("LRANGE from 0 -1"),
+            "[\"a\" \"b\"]",
+            "{command:?}"
+        );
+        client.say("DEL from to");
+    }
+}
+
 #[test]
 fn a_reader_of_a_group_does_not_wait_for_a_stream_that_is_gone() {
     let server = server(|_| {});
     let mut client = Client::new(server.local_addr());
     let mut waits = Client::new(server.local_addr());
-    let held_up = |client: &mut Client, count: usize| {
-        let shown = format!("blocked_clients:{count}\r\n");
-        while !client.say("INFO clients").contains(shown.trim()) {
-            std::thread::yield_now();
-        }
-    };
     for change in ["SET s 1", "DEL s", "FLUSHALL"] {
         client.say("DEL s");
         client.say("XGROUP CREATE s group $ MKSTREAM");

@@ -1,9 +1,9 @@
 //! From one list to another, in one step.
 
 use super::super::waiting::{Asked, seconds};
-use super::super::{Call, Outcome};
+use super::super::{Call, Failure, Outcome};
 use super::{ELEMENTS, End};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::{Access, Memory};
 use crate::store::{Db, Kind};
 
@@ -27,9 +27,11 @@ pub(crate) fn brpoplpush<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     shift(call, (End::Right, End::Left), Some(asked))
 }
 
+const WRONG_TARGET: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+
 fn shift<M: Memory>(call: &mut Call<'_, '_, M>, ends: (End, End), asked: Option<Asked>) -> Outcome {
     let (from, to) = (call.word(1), call.word(2));
-    match (step(&call.db, from, to, ends)?, asked) {
+    match (step(&call.db, from, to, ends)??, asked) {
         (Some(element), _) => call.reply.bulk(&element),
         (None, None) => call.reply.nil(),
         (None, Some(asked)) => return asked.wait(call, 1..2),
@@ -37,34 +39,40 @@ fn shift<M: Memory>(call: &mut Call<'_, '_, M>, ends: (End, End), asked: Option<
     Ok(())
 }
 
-/// Moves an element. `None`: there is none.
+/// Moves an element. `None`: there is none. That the target is no list is a failure of the command
+/// also when it has waited, where a source that is none is waited for.
 fn step<M: Memory>(
     db: &Db<'_, M>,
     from: &[u8],
     to: &[u8],
     (source, target): (End, End),
-) -> Result<Option<Vec<u8>>> {
+) -> Result<std::result::Result<Option<Vec<u8>>, Failure>> {
     if from == to {
-        return db.change(from, Kind::List, |list| {
+        let moved = db.change(from, Kind::List, |list| {
             let Some(element) = source.pop(list, 1)?.pop() else {
                 return Ok(None);
             };
             target.push(list, &element)?;
             Ok(Some(element))
         });
+        return moved.map(Ok);
     }
     db.together(&[from, to], Access::Write, |db| {
         // The type of the target does not matter when there is nothing to move.
         let any = db.view(from, Kind::List, |list| Ok(list.count(ELEMENTS) != 0))?;
         if any != Some(true) {
-            return Ok(None);
+            return Ok(Ok(None));
         }
-        db.change_both([to, from], Kind::List, |to, from| {
+        let moved = db.change_both([to, from], Kind::List, |to, from| {
             let element = source.pop(from, 1)?.pop();
             if let Some(element) = &element {
                 target.push(to, element)?;
             }
             Ok(element)
-        })
+        });
+        match moved {
+            Err(Error::WrongType) => Ok(Err(WRONG_TARGET.into())),
+            moved => moved.map(Ok),
+        }
     })
 }
