@@ -2,7 +2,7 @@
 //! nobody uses meanwhile. All rows are read.
 
 use crate::access::{Access, Halt, Step, broken, get, record};
-use crate::engine::{Direct, Engine};
+use crate::engine::{Direct, Engine, nearest};
 use crate::error::{Result, TxnError};
 use crate::keys;
 use crate::layout::{Layout, Ordered};
@@ -10,8 +10,7 @@ use crate::scale::DISTRICTS;
 use crate::schema::{
     Customer, DistrictTakings, History, NextOrder, Order, OrderLine, Stock, Takings,
 };
-use crate::tally::Tally;
-use crate::transactions::Kind;
+use crate::tally::Counts;
 use crate::tree::Tree;
 use rackmem::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,6 +64,18 @@ pub struct Report {
 }
 
 impl Report {
+    /// What another process has found: in the order of [`Condition::ALL`]; nothing is found where
+    /// there are fewer.
+    pub fn of_findings(mut findings: Vec<Finding>) -> Report {
+        findings.resize(Condition::ALL.len(), Finding::default());
+        Report { findings }
+    }
+
+    /// Of all conditions, in the order of [`Condition::ALL`].
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
     /// Of one condition.
     pub fn of(&self, condition: Condition) -> &Finding {
         &self.findings[condition as usize]
@@ -95,13 +106,11 @@ impl Report {
 ///
 /// # Errors
 /// Those of the rack, and [`TxnError::Broken`] where an index cannot be read.
-pub fn check<E: Engine>(engine: &E, tally: &Tally) -> Result<Report> {
+pub fn check<E: Engine>(engine: &E, done: &Counts) -> Result<Report> {
     let scale = engine.layout().scale;
     let mut audit = Audit {
         engine,
-        report: Report {
-            findings: vec![Finding::default(); Condition::ALL.len()],
-        },
+        report: Report::of_findings(Vec::new()),
         paid: BTreeMap::new(),
         delivered: BTreeMap::new(),
         taken: BTreeMap::new(),
@@ -109,7 +118,7 @@ pub fn check<E: Engine>(engine: &E, tally: &Tally) -> Result<Report> {
     };
     let audited = (1..=scale.warehouses).try_for_each(|w| audit.warehouse(w));
     let audited = audited.and_then(|()| {
-        audit.counts(tally);
+        audit.counts(done);
         (1..=scale.warehouses).try_for_each(|w| audit.customers_and_stock(w))
     });
     match audited {
@@ -165,7 +174,7 @@ impl<E: Engine> Audit<'_, E> {
 
     fn warehouse(&mut self, w: u32) -> Step<()> {
         let engine = self.engine;
-        let mut direct = Direct::new(engine, self.layout().home(w));
+        let mut direct = Direct::new(engine, nearest(engine, self.layout().home(w)));
         let takings: Takings = get(&mut direct, self.layout().takings(w))?;
         let (mut of_districts, mut of_history) = (0, 0);
         for d in 1..=DISTRICTS {
@@ -187,7 +196,7 @@ impl<E: Engine> Audit<'_, E> {
     fn district(&mut self, w: u32, d: u32) -> Step<(i64, i64)> {
         let (engine, place) = (self.engine, format!("warehouse {w} district {d}"));
         let layout = engine.layout();
-        let mut direct = Direct::new(engine, layout.home(w));
+        let mut direct = Direct::new(engine, nearest(engine, layout.home(w)));
         let of = layout.ordered(w, d);
         let of = of.ok_or_else(|| broken("there is no such district"))?;
         let takings: DistrictTakings = get(&mut direct, layout.district_takings(w, d))?;
@@ -298,17 +307,18 @@ impl<E: Engine> Audit<'_, E> {
     }
 
     /// What is there beside what terminals know to have done.
-    fn counts(&mut self, tally: &Tally) {
+    fn counts(&mut self, done: &Counts) {
         let scale = self.layout().scale;
         let districts = u64::from(scale.warehouses * DISTRICTS);
         let loaded = districts * u64::from(scale.customers);
         let undelivered = districts * u64::from(scale.customers - scale.delivered());
-        let orders = tally.of(Kind::NewOrder).committed;
-        let payments = tally.of(Kind::Payment).committed;
         let wanted = [
-            ("orders", loaded + orders),
-            ("new orders", undelivered + orders - tally.delivered),
-            ("payments", loaded + payments),
+            ("orders", loaded + done.orders),
+            (
+                "new orders",
+                (undelivered + done.orders).saturating_sub(done.delivered),
+            ),
+            ("payments", loaded + done.payments),
         ];
         for ((what, wanted), is) in wanted.into_iter().zip(self.counted) {
             let both = (wanted as i64, is as i64);
@@ -318,7 +328,7 @@ impl<E: Engine> Audit<'_, E> {
 
     fn customers_and_stock(&mut self, w: u32) -> Step<()> {
         let (engine, scale) = (self.engine, self.layout().scale);
-        let (layout, home) = (engine.layout(), engine.layout().home(w));
+        let (layout, home) = (engine.layout(), nearest(engine, self.layout().home(w)));
         for (d, c) in (1..=DISTRICTS).flat_map(|d| (1..=scale.customers).map(move |c| (d, c))) {
             let row: Customer = look(engine, home, layout.customer(w, d, c))?;
             let paid = self.paid.get(&(w, d, c)).copied().unwrap_or_default();

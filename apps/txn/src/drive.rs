@@ -57,12 +57,12 @@ impl Done {
     }
 }
 
-/// Runs all terminals.
+/// Runs all terminals of this process's nodes.
 ///
 /// # Errors
 /// The first of a terminal; the others are stopped.
 pub fn drive<E: Engine>(engine: &E, plan: &Plan, watch: &dyn Watch) -> Result<Done> {
-    let nodes = engine.layout().parts().len();
+    let nodes = engine.nodes().len();
     let run = Run {
         engine,
         plan,
@@ -111,9 +111,10 @@ impl<E: Engine> Run<'_, E> {
     fn terminal(&self, node: usize, nth: usize) -> Result<Tally> {
         let layout = self.engine.layout();
         let scale = layout.scale;
+        let home = usize::from(self.engine.nodes()[node].id());
         let all = 1..=scale.warehouses;
-        let here: Vec<u32> = all.filter(|w| layout.home(*w) == node).collect();
-        let place = node * self.plan.threads + nth;
+        let here: Vec<u32> = all.filter(|w| layout.home(*w) == home).collect();
+        let place = home * self.plan.threads + nth;
         let w = match here.is_empty() {
             true => place as u32 % scale.warehouses + 1,
             false => here[nth % here.len()],

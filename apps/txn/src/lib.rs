@@ -31,7 +31,7 @@
 //!     deeds: 0,
 //! };
 //! let done = drive(&engine, &plan, &Unwatched)?;
-//! assert!(check(&engine, &done.tally)?.holds());
+//! assert!(check(&engine, &done.tally.counts())?.holds());
 //! # Ok(())
 //! # }
 //! ```
@@ -68,5 +68,5 @@ pub use random::{Constants, Random};
 pub use scale::{
     CUSTOMERS, DISTRICTS, ITEMS, MAX_LINES, MAX_ROOM, MAX_WAREHOUSES, NAMES, ROOM, Scale,
 };
-pub use tally::{Deed, Row, Tally};
+pub use tally::{Counts, Deed, Row, Tally};
 pub use tree::{Shape, Tree};

@@ -36,16 +36,16 @@ pub struct Unwatched;
 
 impl Watch for Unwatched {}
 
-/// Makes all rows, by a thread for each node. If `watch` ends it, rows are missing.
+/// Makes the rows of this process's nodes, by a thread for each. If `watch` ends it, rows are
+/// missing.
 ///
 /// # Errors
 /// Those of the rack.
 pub fn load<E: Engine>(engine: &E, seed: u64, watch: &dyn Watch) -> Result<()> {
-    let layout = engine.layout();
-    let nodes = layout.parts().len();
+    let nodes = 0..engine.nodes().len();
     std::thread::scope(|scope| {
         let start = |node| scope.spawn(move || load_at(engine, node, seed, watch));
-        let threads: Vec<_> = (0..nodes).map(start).collect();
+        let threads: Vec<_> = nodes.map(start).collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, Result<()>>| match thread.join() {
             Ok(loaded) => loaded,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -56,15 +56,17 @@ pub fn load<E: Engine>(engine: &E, seed: u64, watch: &dyn Watch) -> Result<()> {
 
 fn load_at<E: Engine>(engine: &E, node: usize, seed: u64, watch: &dyn Watch) -> Result<()> {
     let layout = engine.layout();
+    let home = usize::from(engine.nodes()[node].id());
     let constants = Constants::to_load(seed);
     let steps = u64::from(layout.scale.warehouses * DISTRICTS);
     let mut maker = Maker {
         engine,
         node,
-        random: Random::new(seed, ITEMS_STREAM + ((node as u64) << 32), constants),
+        home,
+        random: Random::new(seed, ITEMS_STREAM + ((home as u64) << 32), constants),
     };
     maker.items()?;
-    let here = (1..=layout.scale.warehouses).filter(|w| layout.home(*w) == node);
+    let here = (1..=layout.scale.warehouses).filter(|w| layout.home(*w) == home);
     for w in here {
         maker.random = Random::new(seed, u64::from(w), constants);
         maker.warehouse(w)?;
@@ -92,6 +94,7 @@ fn failed(halt: Halt) -> TxnError {
 struct Maker<'e, E> {
     engine: &'e E,
     node: usize,
+    home: usize,
     random: Random,
 }
 
@@ -105,7 +108,7 @@ impl<E: Engine> Maker<'_, E> {
         let layout = self.engine.layout();
         for i in 1..=layout.scale.items {
             let cell = layout.item(i);
-            let is_here = cell.is_some_and(|cell| usize::from(cell.home) == self.node);
+            let is_here = cell.is_some_and(|cell| usize::from(cell.home) == self.home);
             if is_here {
                 let item = generate::item(&mut self.random, i);
                 self.put(cell, item)?;

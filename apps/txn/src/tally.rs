@@ -50,6 +50,17 @@ impl Row {
         Duration::from_nanos(self.times.value_at_percentile(percent))
     }
 
+    /// How often which times were taken, in nanoseconds.
+    pub fn times(&self) -> impl Iterator<Item = (u64, u64)> {
+        let all = self.times.iter_recorded();
+        all.map(|it| (it.value_iterated_to(), it.count_at_value()))
+    }
+
+    /// That so many transactions have taken this time, in nanoseconds.
+    pub fn add_times(&mut self, nanos: u64, count: u64) {
+        self.times.saturating_record_n(nanos, count);
+    }
+
     fn add(&mut self, other: &Row) {
         self.committed += other.committed;
         self.rolled_back += other.rolled_back;
@@ -61,6 +72,17 @@ impl Row {
         let added = self.times.add(&other.times);
         debug_assert!(added.is_ok());
     }
+}
+
+/// What has been done to the database since it was loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Orders that were placed.
+    pub orders: u64,
+    /// Payments.
+    pub payments: u64,
+    /// Orders that were delivered.
+    pub delivered: u64,
 }
 
 /// A transaction that has committed.
@@ -90,7 +112,17 @@ impl Tally {
         &self.rows[kind as usize]
     }
 
-    pub(crate) fn row(&mut self, kind: Kind) -> &mut Row {
+    /// What it has done to the database.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            orders: self.of(Kind::NewOrder).committed,
+            payments: self.of(Kind::Payment).committed,
+            delivered: self.delivered,
+        }
+    }
+
+    /// Of one of the five, to add to it.
+    pub fn row(&mut self, kind: Kind) -> &mut Row {
         &mut self.rows[kind as usize]
     }
 

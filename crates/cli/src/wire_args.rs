@@ -60,11 +60,16 @@ impl WireArgs {
         })
     }
 
-    /// For one process of a rack of processes.
-    pub fn apply(&self, config: &mut Config) {
+    /// The faults alone, for one process of several that were started with the same options.
+    pub fn apply_faults(&self, config: &mut Config) {
         if let Some(faults) = self.faults(config.faults()) {
             config.set_faults(faults);
         }
+    }
+
+    /// For one process of a rack of processes.
+    pub fn apply(&self, config: &mut Config) {
+        self.apply_faults(config);
         if let Some(file) = &self.pcap {
             config.set_capture(file.clone());
         }

@@ -46,7 +46,8 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// A database of zeros in the memory of these nodes, which are all of their rack.
+    /// The database of these nodes' rack, zeros if nobody has asked for it before. They are all
+    /// nodes of the rack, or one: then the processes of the others do the same.
     ///
     /// # Errors
     /// Those of [`Node::create_region`] and [`RwLockArray::attach`].
@@ -60,23 +61,28 @@ impl Locks {
             #[cfg(test)]
             defect: None,
         };
-        for home in 0..nodes.len() {
+        for home in 0..engine.layout.parts().len() {
             engine.add_home(home)?;
         }
         Ok(engine)
     }
 
     fn add_home(&mut self, home: usize) -> Result<()> {
-        let node = &self.nodes[home];
-        let part = &self.layout.parts()[home];
-        let bytes = part.bytes.max(VERSION_BYTES) as usize;
-        let region = node.create_region(&RegionSpec::new(&format!("txn/{home}"), bytes))?;
-        self.bases.push(region.addr());
-        let most = MAX_LOCKS / self.nodes.len();
-        let count = (part.cells as usize).clamp(1, most);
-        let memory = node.alloc_bytes(count * RwLockArray::STRIDE)?;
-        for (node, locks) in self.nodes.iter().zip(&mut self.locks) {
-            locks.push(RwLockArray::attach(node, memory, count, LOCK_BYTES)?);
+        let (parts, what) = (self.layout.parts(), "nodes of this process");
+        let most = parts.len() as u64;
+        let node = self.nodes.first();
+        let node = node.ok_or(TxnError::OutOfRange { what, most })?;
+        let bytes = parts[home].bytes.max(VERSION_BYTES) as usize;
+        let count = (parts[home].cells as usize).clamp(1, MAX_LOCKS / parts.len());
+        let region = |name: String, bytes| {
+            let spec = RegionSpec::new(&name, bytes).on(home as u16);
+            node.create_region(&spec)
+        };
+        let cells = region(format!("txn/{home}"), bytes)?;
+        let locks = region(format!("txn/{home}/locks"), count * RwLockArray::STRIDE)?;
+        self.bases.push(cells.addr());
+        for (node, of_homes) in self.nodes.iter().zip(&mut self.locks) {
+            of_homes.push(RwLockArray::attach(node, locks.addr(), count, LOCK_BYTES)?);
         }
         self.counts.push(count as u32);
         Ok(())
@@ -125,6 +131,10 @@ impl Engine for Locks {
 
     fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    fn nodes(&self) -> &[Node] {
+        &self.nodes
     }
 
     fn transact<R>(

@@ -11,6 +11,7 @@ pub use objects::Objects;
 use crate::access::{Access, Cause, Footprint, Step};
 use crate::error::Result;
 use crate::layout::{Cell, Layout};
+use rackmem::Node;
 use std::time::Duration;
 
 /// How long a transaction is tried again.
@@ -27,13 +28,17 @@ pub struct Outcome<R> {
     pub footprint: Footprint,
 }
 
-/// Keeps a database in the memory of a rack's nodes. Its threads may use it all at once.
+/// Keeps a database in the memory of a rack's nodes. Its threads may use it all at once. Where a
+/// method takes a `node`, that is a place in [`Engine::nodes`].
 pub trait Engine: Sync {
     /// What it is called in reports.
     const NAME: &'static str;
 
     /// Where everything is.
     fn layout(&self) -> &Layout;
+
+    /// The nodes of this process: all of the rack's, or one.
+    fn nodes(&self) -> &[Node];
 
     /// Runs a transaction at a node, again and again until it commits or takes itself back.
     /// `body` may be run on cells of different moments where that is noticed before it commits: it
@@ -59,4 +64,10 @@ pub trait Engine: Sync {
     /// # Errors
     /// Those of the rack.
     fn poke(&self, node: usize, cell: Cell, content: &[u8]) -> Result<()>;
+}
+
+/// The place of a home's node among those of this process; the first one's if it is none of them.
+pub(crate) fn nearest<E: Engine>(engine: &E, home: usize) -> usize {
+    let mut ids = engine.nodes().iter().map(|node| usize::from(node.id()));
+    ids.position(|id| id == home).unwrap_or_default()
 }

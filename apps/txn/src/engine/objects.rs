@@ -9,6 +9,8 @@ use crate::layout::{Cell, Layout};
 use crate::tests::Defect;
 use rackmem::object::{Object, ObjectRef, Transaction};
 use rackmem::{Contract, Node, RegionSpec, TransactionError};
+use std::sync::OnceLock;
+use zerocopy::IntoBytes;
 
 /// By how much a commit raises the version of what it changes: an odd one is being written.
 const RISE: u64 = 2;
@@ -20,21 +22,27 @@ const OBJECT_BYTES: u64 = 64;
 pub struct Objects {
     layout: Layout,
     nodes: Vec<Node>,
-    /// By home: the object of each cell.
-    objects: Vec<Vec<ObjectRef>>,
+    /// By home: the object of each cell. Those of other processes are read when they are wanted.
+    objects: Vec<OnceLock<Vec<ObjectRef>>>,
     #[cfg(test)]
     pub(crate) defect: Option<Defect>,
 }
 
 impl Objects {
-    /// A database of zeros in the memory of these nodes, which are all of their rack.
+    /// A database of zeros in the memory of these nodes: all nodes of a rack, or one. Then the
+    /// processes of the others do the same, and it is used when all have.
     ///
     /// # Errors
     /// Those of [`Node::create_region`] and [`rackmem::Region::alloc_bytes`].
     pub fn new(nodes: &[Node], layout: Layout) -> Result<Objects> {
-        let homes = nodes.iter().zip(0..);
-        let made = homes.map(|(node, home)| objects_of(node, home, &layout));
-        let objects = made.collect::<Result<Vec<_>>>()?;
+        let homes = layout.parts().iter();
+        let objects: Vec<_> = homes.map(|_| OnceLock::new()).collect();
+        for node in nodes {
+            let made = make(node, &layout)?;
+            let table = table(node, node.id(), made.len())?;
+            node.write(table, made.as_bytes())?;
+            let _ = objects[usize::from(node.id())].set(made);
+        }
         Ok(Objects {
             layout,
             nodes: nodes.to_vec(),
@@ -45,15 +53,38 @@ impl Objects {
     }
 
     fn object(&self, node: usize, cell: Cell) -> Result<Object<[u8]>> {
-        let home = self.objects.get(usize::from(cell.home));
-        let at = home.and_then(|all| all.get(cell.number as usize));
+        let home = usize::from(cell.home);
+        let all = match self.objects[home].get() {
+            Some(all) => all,
+            None => self.read_table(node, cell.home)?,
+        };
         let what = "a cell has no object";
+        let at = all.get(cell.number as usize);
         let at = at.ok_or(TxnError::Broken { what })?;
         Ok(self.nodes[node].attach_object(*at)?)
     }
+
+    #[cold]
+    fn read_table(&self, node: usize, home: u16) -> Result<&Vec<ObjectRef>> {
+        let at = usize::from(home);
+        let mut all = vec![ObjectRef::default(); self.layout.parts()[at].cells as usize];
+        let node = &self.nodes[node];
+        let table = table(node, home, all.len())?;
+        node.read(table, all.as_mut_bytes())?;
+        Ok(self.objects[at].get_or_init(|| all))
+    }
 }
 
-fn objects_of(node: &Node, home: u16, layout: &Layout) -> Result<Vec<ObjectRef>> {
+/// Where it is told which objects the cells of a home are.
+fn table(node: &Node, home: u16, cells: usize) -> Result<u64> {
+    let bytes = cells.max(1) * size_of::<ObjectRef>();
+    let spec = RegionSpec::new(&format!("txn/{home}/objects"), bytes).on(home);
+    Ok(node.create_region(&spec)?.addr())
+}
+
+/// The objects of a node's cells.
+fn make(node: &Node, layout: &Layout) -> Result<Vec<ObjectRef>> {
+    let home = node.id();
     let part = &layout.parts()[usize::from(home)];
     let bytes = part.bytes * 2 + (u64::from(part.cells) + 1) * OBJECT_BYTES;
     let spec = RegionSpec::new(&format!("txn/{home}"), bytes as usize).contract(Contract::Object);
@@ -70,6 +101,10 @@ impl Engine for Objects {
 
     fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    fn nodes(&self) -> &[Node] {
+        &self.nodes
     }
 
     fn transact<R>(

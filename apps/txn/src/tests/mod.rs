@@ -3,8 +3,8 @@
 use crate::access::{get, update};
 use crate::schema::Takings;
 use crate::{
-    Access, Condition, Done, Engine, Layout, Limit, Locks, Objects, Plan, Remote, Report, Scale,
-    Unwatched, check, drive, load,
+    Access, Condition, Counts, Done, Engine, Layout, Limit, Locks, Objects, Plan, Remote, Report,
+    Scale, Unwatched, check, drive, load,
 };
 use rackmem::diagnostics::Faults;
 use rackmem::{Fabric, Rack};
@@ -45,7 +45,7 @@ fn plan(transactions: u64) -> Plan {
 fn judged<E: Engine>(engine: &E, transactions: u64) -> (Done, Report, bool) {
     load(engine, 7, &Unwatched).unwrap();
     let done = drive(engine, &plan(transactions), &Unwatched).unwrap();
-    let report = check(engine, &done.tally).unwrap();
+    let report = check(engine, &done.tally.counts()).unwrap();
     let is_serial = is_serial(&done);
     (done, report, is_serial)
 }
@@ -86,7 +86,7 @@ fn a_loaded_database_is_consistent() {
     let rack = Rack::local(2).unwrap();
     let engine = locks(&rack);
     load(&engine, 3, &Unwatched).unwrap();
-    let report = check(&engine, &crate::Tally::default()).unwrap();
+    let report = check(&engine, &Counts::default()).unwrap();
     assert!(report.holds(), "{report:?}");
 }
 
@@ -103,6 +103,34 @@ fn locks_keep_the_database_consistent() {
 fn objects_keep_the_database_consistent() {
     let rack = Rack::local(3).unwrap();
     holds(&objects(&rack), 400);
+}
+
+/// Each of two nodes as a process has it: what is known of the other is what is in the memory of
+/// the rack.
+fn holds_apart<E: Engine>(engines: &[E; 2]) {
+    let mut counts = Counts::default();
+    std::thread::scope(|scope| {
+        let loading = |engine| scope.spawn(move || load(engine, 7, &Unwatched).unwrap());
+        let loaded = engines.each_ref().map(loading);
+        loaded.into_iter().for_each(|thread| thread.join().unwrap());
+        let driving = |engine| scope.spawn(move || drive(engine, &plan(150), &Unwatched).unwrap());
+        for thread in engines.each_ref().map(driving) {
+            let done = thread.join().unwrap().tally.counts();
+            counts.orders += done.orders;
+            counts.payments += done.payments;
+            counts.delivered += done.delivered;
+        }
+    });
+    let report = check(&engines[0], &counts).unwrap();
+    assert!(counts.orders > 0 && report.holds(), "{report:?}");
+}
+
+#[test]
+fn nodes_of_several_processes_have_one_database() {
+    let rack = Rack::local(2).unwrap();
+    holds_apart(&[0, 1].map(|node| Locks::new(&[rack.node(node)], layout(&rack)).unwrap()));
+    let rack = Rack::local(2).unwrap();
+    holds_apart(&[0, 1].map(|node| Objects::new(&[rack.node(node)], layout(&rack)).unwrap()));
 }
 
 /// UDP that loses, doubles and delays packets.
@@ -148,7 +176,7 @@ fn noticed<E: Engine>(engine: &E) -> Noticed {
     if !is_serial(&done) {
         return Noticed::History;
     }
-    match check(engine, &done.tally) {
+    match check(engine, &done.tally.counts()) {
         Ok(report) if report.holds() => Noticed::Not,
         _ => Noticed::Conditions,
     }
@@ -213,7 +241,7 @@ fn a_changed_row_is_noticed() {
     load(&engine, 3, &Unwatched).unwrap();
     let cell = engine.layout().takings(2).unwrap();
     engine.poke(0, cell, &7_i64.to_le_bytes()).unwrap();
-    let report = check(&engine, &crate::Tally::default()).unwrap();
+    let report = check(&engine, &Counts::default()).unwrap();
     for condition in [Condition::WarehouseYtd, Condition::WarehouseHistory] {
         assert_eq!(report.of(condition).broken, 1);
     }

@@ -46,6 +46,22 @@ fn both_engines_leave_a_consistent_database() {
 }
 
 #[test]
+fn nodes_are_processes() {
+    for (engine, fabric) in [("locks", "udp"), ("objects", "shm")] {
+        let more = ["--engine", engine, "--fabric", fabric, "--processes"];
+        let output = run(&[&["txn", "--json"], &SMALL[..], &more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let told: Value = serde_json::from_str(&stdout(&output)).expect("one object");
+        assert_eq!(
+            (&told["processes"], &told["holds"]),
+            (&true.into(), &true.into())
+        );
+        assert!(told["tpmC"].as_f64() > Some(0.0), "{told}");
+        assert!(told["packets"].as_u64() > Some(0), "{told}");
+    }
+}
+
+#[test]
 fn a_table_for_a_person() {
     let output = run(&[&["txn"], &SMALL[..]].concat());
     let text = stdout(&output);

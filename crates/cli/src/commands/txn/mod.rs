@@ -1,14 +1,16 @@
 //! `rackmem txn`: TPC-C's transactions on a database in the memory of a rack.
 
 mod play;
+mod processes;
 mod show;
 
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
-use crate::rack_args::RackArgs;
+use crate::rack_args::{FabricArg, RackArgs, node};
 use crate::stop::Stop;
 use clap::{Args, ValueEnum};
 use rackmem_txn::{CUSTOMERS, ITEMS, MAX_ROOM, MAX_WAREHOUSES, ROOM, Remote, Scale, TxnError};
+use std::path::PathBuf;
 
 pub const EXAMPLES: &str = "\
 A database of TPC-C is loaded into the memory of a rack's nodes: warehouses spread over them, records and
@@ -24,6 +26,7 @@ Examples:
   rackmem txn --engine objects                      optimistic transactions instead of locks
   rackmem txn --mode directory --fabric udp         on a classic directory, for comparison
   rackmem txn --fabric udp --loss 0.01 --judge      packets are lost, and the history is judged
+  rackmem txn --processes --nodes 2                 a process for each node, over UDP or --fabric shm
   rackmem txn --items 1000 --customers 100          a small database: another benchmark
   rackmem --json txn                                one object for scripts";
 
@@ -68,12 +71,28 @@ pub struct TxnArgs {
     seed: u64,
     /// Judge as well whether the history of all transactions is strictly serializable, up to
     /// 200,000 of them
-    #[arg(long)]
+    #[arg(long, conflicts_with = "processes")]
     judge: bool,
+    /// Run each node in a process of its own, over UDP or --fabric shm
+    #[arg(long, conflicts_with_all = ["pcap", "trace"])]
+    processes: bool,
     #[command(flatten)]
     scale: ScaleArgs,
     #[command(flatten)]
     rack: RackArgs,
+    #[command(flatten)]
+    member: MemberArgs,
+}
+
+/// This process as a node of a rack that another one has started.
+#[derive(Debug, Args)]
+struct MemberArgs {
+    /// Run as one node of the rack of processes that this file describes
+    #[arg(long, hide = true, value_name = "FILE", requires = "as_node")]
+    member: Option<PathBuf>,
+    /// Run as this node
+    #[arg(long, hide = true, value_name = "N", requires = "member", value_parser = node)]
+    as_node: Option<usize>,
 }
 
 /// How large the database is.
@@ -102,6 +121,18 @@ impl TxnArgs {
             customers: self.scale.customers,
             room: self.scale.room,
         }
+    }
+
+    /// The rack in a few words.
+    fn describe(&self) -> String {
+        let mut rack = self.rack.clone();
+        if !self.processes {
+            return rack.describe();
+        }
+        if rack.fabric == FabricArg::Inline {
+            rack.fabric = FabricArg::Udp;
+        }
+        format!("{}, a process for each", rack.describe())
     }
 
     fn remote(&self) -> Remote {

@@ -1,6 +1,6 @@
 //! The run: load, drive, check, judge.
 
-use super::{EngineArg, TxnArgs, failure, show};
+use super::{EngineArg, TxnArgs, failure, processes, show};
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::rack_args::packets;
@@ -51,16 +51,12 @@ impl Task<'_> {
                 "give more --memory or --nodes, fewer --warehouses, or less --room",
             ));
         }
-        let built = rack.build()?;
-        let played = match self.args.engine {
-            EngineArg::Locks => {
-                let engine = Locks::new(built.nodes(), layout).map_err(failure)?;
-                self.with(&built, &engine)?
-            }
-            EngineArg::Objects => {
-                let engine = Objects::new(built.nodes(), layout).map_err(failure)?;
-                self.with(&built, &engine)?
-            }
+        if let (Some(file), Some(node)) = (&self.args.member.member, self.args.member.as_node) {
+            return processes::member(self, (file, node), layout);
+        }
+        let played = match self.args.processes {
+            true => processes::run(self)?,
+            false => self.here(layout)?,
         };
         let Some(played) = played else {
             return Ok(Ended::Interrupted);
@@ -70,6 +66,16 @@ impl Task<'_> {
         match self.stop.requested() {
             true => Ok(Ended::Interrupted),
             false => Ok(Ended::Done),
+        }
+    }
+
+    /// All nodes in this process.
+    fn here(&self, layout: Layout) -> Result<Option<Played>> {
+        let rack = self.args.rack.build()?;
+        let nodes = rack.nodes();
+        match self.args.engine {
+            EngineArg::Locks => self.with(&rack, &Locks::new(nodes, layout).map_err(failure)?),
+            EngineArg::Objects => self.with(&rack, &Objects::new(nodes, layout).map_err(failure)?),
         }
     }
 
@@ -89,7 +95,7 @@ impl Task<'_> {
         drop(watcher);
         let packets = packets(rack) - before;
         let watcher = Watcher::new(self, "checking all rows");
-        let report = check(engine, &done.tally).map_err(failure)?;
+        let report = check(engine, &done.tally.counts()).map_err(failure)?;
         drop(watcher);
         let judged = self.args.judge.then(|| judge(&done));
         Ok(Some(Played {
@@ -102,7 +108,8 @@ impl Task<'_> {
         }))
     }
 
-    fn plan(&self) -> Plan {
+    /// What terminals are to do.
+    pub fn plan(&self) -> Plan {
         let threads = self.args.threads as usize;
         let terminals = threads * self.args.rack.nodes;
         Plan {
@@ -145,13 +152,14 @@ fn judge(done: &Done) -> (usize, Option<String>) {
 }
 
 /// Shows how far it is, and looks for Ctrl-C.
-struct Watcher<'a> {
+pub struct Watcher<'a> {
     bar: ProgressBar,
     stop: &'a Stop,
 }
 
 impl<'a> Watcher<'a> {
-    fn new(task: &'a Task<'_>, what: &str) -> Self {
+    /// Of something that is called so.
+    pub fn new(task: &'a Task<'_>, what: &str) -> Self {
         let bar = match task.json {
             true => ProgressBar::hidden(),
             false => ProgressBar::new_spinner(),

@@ -31,7 +31,7 @@ pub fn print(task: &Task<'_>, played: &Played) {
     ));
     out::line(format!(
         "{}; {} terminals a node, engine {}, {}\n",
-        args.rack.describe(),
+        args.describe(),
         args.threads,
         played.engine,
         remote(args.remote()),
@@ -148,7 +148,8 @@ fn object(task: &Task<'_>, played: &Played) -> Value {
         "items": args.scale.items,
         "customers": args.scale.customers,
         "is_scale_of_specification": args.scale().is_full(),
-        "rack": args.rack.describe(),
+        "rack": args.describe(),
+        "processes": args.processes,
         "threads": args.threads,
         "engine": played.engine,
         "remote": remote(args.remote()),

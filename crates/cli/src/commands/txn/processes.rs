@@ -1,0 +1,252 @@
+//! A rack of processes: this side starts them and tells them when to do what; each loads the rows
+//! of its node and has its terminals, and the first one checks all rows.
+
+use super::play::{Played, Task, Watcher};
+use super::{EngineArg, failure};
+use crate::commands::load as read_file;
+use crate::crew::{Crew, Start};
+use crate::ended::Ended;
+use crate::failure::{Failure, Result};
+use crate::halt::{self, Halt, wrong};
+use crate::out;
+use crate::rack_args::{FabricArg, packets};
+use rackmem::Rack;
+use rackmem_txn::transactions::Kind;
+use rackmem_txn::{
+    Counts, Done, Engine, Finding, Layout, Locks, Objects, Report, Tally, check, drive, load,
+};
+use serde_json::{Value, json};
+use std::io::BufRead;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// How long loading, or a check, may take beside the run itself.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Lines of the rack's file beside those that all such racks have. A busy process answers late.
+const LINES: &str = "patience = \"1m\"\n";
+
+/// Starts the processes, and has them do all of it; nothing if the user wants the end.
+pub fn run(task: &Task<'_>) -> Result<Option<Played>> {
+    match play(task) {
+        Ok(played) => Ok(Some(played)),
+        Err(Halt::Stopped) => Ok(None),
+        Err(Halt::Failed(failure)) => Err(failure),
+    }
+}
+
+fn play(task: &Task<'_>) -> halt::Played<Played> {
+    let (rack, stop) = (&task.args.rack, &task.stop);
+    if !rack.fits_processes() {
+        Err(Failure::new(
+            "--mode directory exists in one process only",
+            "leave out --processes, or choose --mode switch or home-only",
+        ))?;
+    }
+    let fabric = match rack.fabric {
+        FabricArg::Shm => "fabric = \"shm\"\n",
+        FabricArg::Inline | FabricArg::Udp => "",
+    };
+    let lines = format!("{LINES}{fabric}");
+    let start = Start {
+        rack,
+        lines: &lines,
+        member: &arguments,
+        patience: PATIENCE + Duration::from_secs(task.args.seconds),
+        next: "see its message above; without --processes the nodes are threads",
+    };
+    let mut crew = Crew::start(&start, stop)?;
+    let began = Instant::now();
+    let watcher = Watcher::new(task, "loading, in processes");
+    crew.all("load", stop)?;
+    drop(watcher);
+    let loading = began.elapsed();
+    let watcher = Watcher::new(task, "running, in processes");
+    let ran = crew.all("run", stop)?;
+    drop(watcher);
+    let (done, packets) = together(&ran)?;
+    let counts = done.tally.counts();
+    let (orders, payments, delivered) = (counts.orders, counts.payments, counts.delivered);
+    let watcher = Watcher::new(task, "checking all rows");
+    let checked = crew.all(&format!("check {orders} {payments} {delivered}"), stop)?;
+    drop(watcher);
+    let report = checked.first().and_then(|said| findings(&said["findings"]));
+    let report = report.ok_or_else(|| wrong("node 0 does not say what it has found"))?;
+    let engine = match task.args.engine {
+        EngineArg::Locks => Locks::NAME,
+        EngineArg::Objects => Objects::NAME,
+    };
+    Ok(Played {
+        engine,
+        loading,
+        done,
+        packets,
+        report,
+        judged: None,
+    })
+}
+
+/// What this process was asked for, as a node.
+fn arguments(file: &Path, node: usize) -> Vec<String> {
+    let own = std::env::args().skip(1).filter(|it| it != "--json");
+    let (file, node) = (file.to_string_lossy(), node.to_string());
+    let more = ["--member", &file, "--as-node", &node].map(String::from);
+    own.chain(more).collect()
+}
+
+/// What all have done, and the packets of all.
+fn together(ran: &[Value]) -> halt::Played<(Done, u64)> {
+    let (mut tally, mut time, mut packets) = (Tally::default(), Duration::ZERO, 0);
+    for said in ran {
+        let one = tally_of(&said["tally"]);
+        tally.add(one.ok_or_else(|| wrong(format!("a node says {said}")))?);
+        let seconds = said["seconds"].as_f64().unwrap_or_default();
+        time = time.max(Duration::from_secs_f64(seconds.max(0.0)));
+        packets += said["packets"].as_u64().unwrap_or_default();
+    }
+    Ok((Done { tally, time }, packets))
+}
+
+/// One node: it does what it is told, and ends when the process that has started it does.
+pub fn member(task: &Task<'_>, (file, node): (&Path, usize), layout: Layout) -> Result<Ended> {
+    let told = commands();
+    let mut config = read_file(file)?;
+    task.args.rack.wires.apply_faults(&mut config);
+    let rack = Rack::join(&config, node)?;
+    let nodes = [rack.node(node)];
+    match task.args.engine {
+        EngineArg::Locks => {
+            let engine = Locks::new(&nodes, layout).map_err(failure)?;
+            serve(task, &rack, &engine, &told)
+        }
+        EngineArg::Objects => {
+            let engine = Objects::new(&nodes, layout).map_err(failure)?;
+            serve(task, &rack, &engine, &told)
+        }
+    }
+}
+
+/// Lines of standard input, which closes when that process is gone, however it has ended.
+fn commands() -> Receiver<String> {
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        let lines = std::io::stdin().lock().lines();
+        for line in lines.map_while(std::result::Result::ok) {
+            if tell.send(line).is_err() {
+                return;
+            }
+        }
+        std::process::exit(1);
+    });
+    told
+}
+
+fn serve<E: Engine>(
+    task: &Task<'_>,
+    rack: &Rack,
+    engine: &E,
+    told: &Receiver<String>,
+) -> Result<Ended> {
+    let watcher = Watcher::new(task, "");
+    for line in told {
+        let mut words = line.split(' ');
+        let answer = match words.next() {
+            Some("load") => {
+                load(engine, task.args.seed, &watcher).map_err(failure)?;
+                json!({"loaded": true})
+            }
+            Some("run") => {
+                let before = packets(rack);
+                let done = drive(engine, &task.plan(), &watcher).map_err(failure)?;
+                json!({
+                    "tally": tally(&done.tally),
+                    "seconds": done.time.as_secs_f64(),
+                    "packets": packets(rack) - before,
+                })
+            }
+            Some("check") if task.args.member.as_node == Some(0) => {
+                let mut next = || words.next().and_then(|it| it.parse().ok()).unwrap_or(0);
+                let counts = Counts {
+                    orders: next(),
+                    payments: next(),
+                    delivered: next(),
+                };
+                let report = check(engine, &counts).map_err(failure)?;
+                let found = |it: &Finding| json!({"broken": it.broken, "first": it.first});
+                let findings: Vec<_> = report.findings().iter().map(found).collect();
+                json!({"findings": findings})
+            }
+            _ => json!({}),
+        };
+        out::line(answer);
+    }
+    Ok(Ended::Done)
+}
+
+fn findings(said: &Value) -> Option<Report> {
+    let finding = |it: &Value| {
+        Some(Finding {
+            broken: it["broken"].as_u64()?,
+            first: it["first"].as_str().map(String::from),
+        })
+    };
+    let findings: Option<Vec<_>> = said.as_array()?.iter().map(finding).collect();
+    findings.map(Report::of_findings)
+}
+
+fn tally(tally: &Tally) -> Value {
+    let rows = Kind::ALL.map(|(kind, ..)| {
+        let row = tally.of(kind);
+        json!({
+            "committed": row.committed,
+            "rolled_back": row.rolled_back,
+            "skipped": row.skipped,
+            "aborts": row.aborts,
+            "times": row.times().collect::<Vec<_>>(),
+        })
+    });
+    json!({"rows": rows, "delivered": tally.delivered})
+}
+
+fn tally_of(said: &Value) -> Option<Tally> {
+    let mut tally = Tally::default();
+    tally.delivered = said["delivered"].as_u64()?;
+    for ((kind, ..), of) in Kind::ALL.into_iter().zip(said["rows"].as_array()?) {
+        let row = tally.row(kind);
+        row.committed = of["committed"].as_u64()?;
+        row.rolled_back = of["rolled_back"].as_u64()?;
+        row.skipped = of["skipped"].as_u64()?;
+        for (sum, aborts) in row.aborts.iter_mut().zip(of["aborts"].as_array()?) {
+            *sum = aborts.as_u64()?;
+        }
+        for time in of["times"].as_array()? {
+            row.add_times(time[0].as_u64()?, time[1].as_u64()?);
+        }
+    }
+    Some(tally)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_node_has_done_is_told() {
+        let mut one = Tally::default();
+        one.delivered = 7;
+        for (nth, (kind, ..)) in (1..).zip(Kind::ALL) {
+            let row = one.row(kind);
+            row.committed = nth;
+            row.aborts = [nth, 2 * nth];
+            row.took(Duration::from_micros(nth * 100));
+        }
+        let same = tally_of(&tally(&one)).expect("a tally");
+        assert_eq!(same.counts(), one.counts());
+        for (kind, ..) in Kind::ALL {
+            let (is, was) = (same.of(kind), one.of(kind));
+            assert_eq!((is.committed, is.aborts), (was.committed, was.aborts));
+            assert_eq!(is.within(50.0), was.within(50.0));
+        }
+        assert!(tally_of(&json!({"rows": []})).is_none());
+    }
+}
