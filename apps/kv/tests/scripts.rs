@@ -233,6 +233,12 @@ const MOVE: &str = "local from, to = ARGV[1], ARGV[2]
     redis.call('set', to, here + 1)
     return 1";
 
+/// The same, writing before it touches the second key.
+const GIVE: &str = "local from, to = ARGV[1], ARGV[2]
+    if redis.call('decr', from) < 0 then redis.call('incr', from) return 0 end
+    redis.call('incr', to)
+    return 1";
+
 /// The sum of what there is, by keys that are not declared.
 const SUM: &str = "local sum = 0
     for i = 0, tonumber(ARGV[1]) - 1 do sum = sum + (redis.call('get', 'account:' .. i) or 0) end
@@ -240,7 +246,7 @@ const SUM: &str = "local sum = 0
 
 /// At all nodes at once, scripts move between accounts, and others see the same sum at every
 /// moment. `declared`: they say beforehand which keys they touch. `queued`: in a transaction.
-fn accounts(declared: bool, queued: bool) {
+fn accounts(script: &'static str, declared: bool, queued: bool) {
     const ACCOUNTS: usize = 5;
     const MOVES: usize = 150;
     let (_rack, servers) = rack();
@@ -261,8 +267,8 @@ fn accounts(declared: bool, queued: bool) {
                         let (from, to) = (format!("account:{from}"), format!("account:{to}"));
                         let (from, to) = (from.as_bytes(), to.as_bytes());
                         let move_one: &[&[u8]] = match declared {
-                            true => &[b"EVAL", MOVE.as_bytes(), b"2", from, to, from, to],
-                            false => &[b"EVAL", MOVE.as_bytes(), b"0", from, to],
+                            true => &[b"EVAL", script.as_bytes(), b"2", from, to, from, to],
+                            false => &[b"EVAL", script.as_bytes(), b"0", from, to],
                         };
                         if queued {
                             assert_eq!(client.say("MULTI"), "+OK");
@@ -296,17 +302,27 @@ fn accounts(declared: bool, queued: bool) {
 
 #[test]
 fn scripts_at_all_nodes_are_one_after_the_other() {
-    accounts(true, false);
+    accounts(MOVE, true, false);
 }
 
 #[test]
 fn so_are_those_that_do_not_say_which_keys_they_touch() {
-    accounts(false, false);
+    accounts(MOVE, false, false);
 }
 
 #[test]
 fn so_are_those_in_transactions() {
-    accounts(false, true);
+    accounts(MOVE, false, true);
+}
+
+#[test]
+fn so_are_those_that_write_before_they_touch_what_they_do_not_say() {
+    accounts(GIVE, false, false);
+}
+
+#[test]
+fn so_are_those_in_transactions_that_do() {
+    accounts(GIVE, false, true);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! A script holds the buckets of the keys that it is given, as EXEC does, and of others as it
 //! touches them: at once where nobody can wait in a circle or the bucket is free, otherwise by
-//! running again with the key known, which nobody notices while it has not written.
+//! running again with the key known, which nobody notices: what it has written is undone before.
 
 use super::dispatch::{run, write_failure};
 use super::eviction;
@@ -28,7 +28,7 @@ use std::time::Duration;
 pub(super) const MAX_RUNS: usize = 8;
 /// How long a script waits for a bucket out of turn, if it can run again instead.
 pub(super) const SHORT_WAIT: Duration = Duration::from_millis(5);
-/// And if it cannot, because it has written.
+/// And if it cannot, because it has written what cannot be undone.
 pub(super) const LONG_WAIT: Duration = Duration::from_secs(1);
 /// Bytes of a script's text, at most.
 const MAX_TEXT: usize = 16 << 20;
@@ -36,11 +36,8 @@ const MAX_TEXT: usize = 16 << 20;
 const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 const READ_ONLY: &str = "ERR Write commands are not allowed from read-only scripts.";
 const NOT_READ_ONLY: &str = "ERR Can not execute a script with write flag using *_ro command.";
-const OUT_OF_REACH: &str = "ERR the script has written, and touches a key that it has not \
-declared and that others hold; what it has written stays";
-
-const OUT_OF_REACH_IN_EXEC: &str = "ERR the script has written, and touches a key that it has \
-not declared in a transaction that does not hold it; what it has written stays";
+const OUT_OF_REACH: &str = "ERR the script has written more than can be undone, or flushed, and \
+touches a key that it has not declared and does not hold; what it has written stays";
 
 pub(super) fn eval<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     eval_text(call, false)
@@ -201,7 +198,11 @@ fn attempts<M: Memory>(
                     .take(keys)
                     .chain(more)
                     .filter(|key| key.len() <= limit);
-                Holding::Own(call.shared.store.transaction(all, needs.plan)?)
+                let mut transaction = call.shared.store.transaction(all, needs.plan)?;
+                if !read_only {
+                    transaction.keep_journal();
+                }
+                Holding::Own(transaction)
             }
         };
         call.session.db = db;
@@ -221,7 +222,13 @@ fn attempts<M: Memory>(
         if matches!(ended, Ended::Replied) {
             break;
         }
-        // EXEC holds more, or begins anew, if it can.
+        if let Holding::Own(transaction) = &commands.held
+            && std::mem::take(&mut commands.needs.wrote)
+        {
+            transaction.undo()?;
+            running.forget_writes();
+        }
+        // EXEC holds more, or begins anew.
         if call.session.unheld.is_some() {
             return Err(OUT_OF_REACH.into());
         }
@@ -234,7 +241,7 @@ fn attempts<M: Memory>(
 struct Needs {
     keys: Vec<Vec<u8>>,
     plan: Plan,
-    /// It has written in this run, so that there is no other.
+    /// It has written in this run, which is to be undone before another.
     wrote: bool,
 }
 
@@ -313,7 +320,7 @@ impl<M: Memory> Commands<'_, '_, M> {
             return Err(eviction::REFUSED.into());
         }
         self.reach(command, words)?;
-        // What others are told cannot be taken back either.
+        // What others are to be told is undone as well.
         if command.flags.has(Flags::WRITE) || command.group == "pubsub" {
             self.needs.wrote = true;
             self.running.note_write();
@@ -343,30 +350,28 @@ impl<M: Memory> Commands<'_, '_, M> {
         let transaction = match &mut self.held {
             Holding::Own(transaction) => transaction,
             Holding::Given(db) => {
-                let unheld = unheld(db, command, words)?;
-                return match (unheld, self.needs.wrote) {
-                    (None, _) => Ok(()),
-                    (Some(_), true) => Err(OUT_OF_REACH_IN_EXEC.into()),
-                    (unheld, false) => {
-                        self.session.unheld = unheld;
-                        Err(Refused::Stop(Stop::Again))
-                    }
+                let Some(mut unheld) = unheld(db, command, words)? else {
+                    return Ok(());
                 };
+                unheld.wrote = self.needs.wrote;
+                if unheld.wrote && !db.can_undo() {
+                    return Err(OUT_OF_REACH.into());
+                }
+                self.session.unheld = Some(unheld);
+                return Err(Refused::Stop(Stop::Again));
             }
         };
-        let wait = if self.needs.wrote {
-            LONG_WAIT
-        } else {
-            SHORT_WAIT
-        };
+        let last = self.needs.wrote && !transaction.can_undo();
+        let wait = if last { LONG_WAIT } else { SHORT_WAIT };
         let mut reached = true;
         if command.flags.has(Flags::FLUSH) && !transaction.may_flush() {
-            self.needs.plan.flush = true;
+            // After a flush nothing is undone, so nothing may be missing.
+            (self.needs.plan.flush, self.needs.plan.whole) = (true, true);
             reached = false;
         }
         if command.flags.has(Flags::WHOLE) && !transaction.holds_all() {
             self.needs.plan.whole = true;
-            reached &= self.needs.wrote && transaction.hold_all(wait)?;
+            reached &= last && transaction.hold_all(wait)?;
         }
         let limit = self.shared.store.key_limit();
         for i in command.keys.positions(words) {
@@ -379,7 +384,7 @@ impl<M: Memory> Commands<'_, '_, M> {
                 reached = false;
             }
         }
-        match (reached, self.needs.wrote) {
+        match (reached, last) {
             (true, _) => Ok(()),
             (false, false) => Err(Refused::Stop(Stop::Again)),
             (false, true) => Err(OUT_OF_REACH.into()),
@@ -395,7 +400,7 @@ fn unheld<M: Memory>(
 ) -> Result<Option<Box<Unheld>>, Failure> {
     let mut unheld = Unheld::default();
     unheld.plan.flush = command.flags.has(Flags::FLUSH) && !db.may_flush();
-    unheld.plan.whole = command.flags.has(Flags::WHOLE) && !db.holds_all();
+    unheld.plan.whole = (command.flags.has(Flags::WHOLE) || unheld.plan.flush) && !db.holds_all();
     for i in command.keys.positions(words) {
         let key = words.at(i);
         if !db.holds(key)? {

@@ -80,6 +80,9 @@ pub(super) fn exec<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
             call.session.select(db);
         }
         let mut transaction = open(call.shared, &queue, &watched, &more)?;
+        if queue_wanders(call.shared, &queue) {
+            transaction.keep_journal();
+        }
         for watched in &watched {
             if !transaction.unchanged(watched.db, &watched.key, &watched.mark)? {
                 call.reply.nil_array();
@@ -98,8 +101,17 @@ pub(super) fn exec<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
+/// Whether there is a script in it, which may touch what it does not say.
+fn queue_wanders<M: Memory>(shared: &Shared<M>, queue: &Queue) -> bool {
+    let mut names = queue
+        .commands
+        .iter()
+        .map(|queued| shared.commands.at(queued.command).name);
+    names.any(monitor::is_script)
+}
+
 /// Runs the commands one after the other. Says what else must be held if a script among them
-/// touches it and nothing has been changed yet: then all of them can run again.
+/// touches it: then nothing is changed, and all of them can run again.
 fn run_all<M: Memory>(
     call: &mut Call<'_, '_, M>,
     queue: &Queue,
@@ -115,11 +127,12 @@ fn run_all<M: Memory>(
                 break;
             };
             unheld.plan.whole |= run >= MAX_RUNS;
-            let wait = if changed { LONG_WAIT } else { SHORT_WAIT };
-            if hold_more(transaction, &unheld, wait)? {
+            let last = changed && !transaction.can_undo();
+            let wait = if last { LONG_WAIT } else { SHORT_WAIT };
+            if !unheld.wrote && hold_more(transaction, &unheld, wait)? {
                 call.reply.out.truncate(start);
                 done = run_one(call, queued, transaction)?;
-            } else if !changed {
+            } else if transaction.undo()? || !changed {
                 return Ok(Some(unheld));
             }
         }
@@ -208,8 +221,10 @@ fn open<'a, M: Memory>(
 ) -> crate::error::Result<Transaction<'a, M>> {
     let (mut keys, mut plan): (Vec<&[u8]>, _) = (Vec::new(), more.plan);
     keys.extend(more.keys.iter().map(Vec::as_slice));
+    let wanders = queue_wanders(shared, queue);
     for queued in &queue.commands {
         let (command, args) = (shared.commands.at(queued.command), queued.args.args());
+        plan.whole |= wanders && command.flags.has(Flags::FLUSH);
         plan.whole |= command.flags.has(Flags::WHOLE) || command.keys.are_incomplete(args);
         plan.flush |= command.flags.has(Flags::FLUSH);
         keys.extend(command.keys.positions(args).map(|i| args.at(i)));

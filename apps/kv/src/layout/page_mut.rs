@@ -133,6 +133,25 @@ impl<'a, 'v> PageMut<'a, 'v> {
         }
     }
 
+    /// Is again what it was, of which these are the bytes; but for its version, which goes on, and
+    /// the nodes that watch it, which are no fewer.
+    pub fn put_back(&mut self, bytes: &[u8]) {
+        let (version, watchers) = (self.page().version(), self.page().watchers());
+        match bytes.is_empty() {
+            true => {
+                self.set_used(HEADER, 0);
+                self.set_next(0);
+                self.set_soonest(0);
+            }
+            false => {
+                self.view.grow(bytes.len());
+                self.view.write(0, bytes);
+            }
+        }
+        self.set_version(version + 1);
+        self.set_watchers(self.page().watchers() | watchers);
+    }
+
     /// Whether a record of `size` bytes fits once `old` is gone.
     pub fn fits(&self, size: usize, old: Option<&Record>) -> bool {
         self.page().used() - old.map_or(0, |r| r.size) + size <= self.geometry.page

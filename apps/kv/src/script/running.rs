@@ -29,6 +29,11 @@ impl Running {
         self.wrote.store(true, Relaxed);
     }
 
+    /// What it has changed was undone, for it runs again.
+    pub fn forget_writes(&self) {
+        self.wrote.store(false, Relaxed);
+    }
+
     /// Whether it must end now.
     pub fn verdict(&self) -> Option<Stop> {
         if self.killed.load(Relaxed) {

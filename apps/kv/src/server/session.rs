@@ -73,6 +73,8 @@ pub(crate) struct Identity {
 pub(crate) struct Unheld {
     pub keys: Vec<Vec<u8>>,
     pub plan: Plan,
+    /// The script has written, which is to be undone before it runs again.
+    pub wrote: bool,
 }
 
 /// A connection's state.
@@ -93,7 +95,7 @@ pub(crate) struct Session {
     pub full: bool,
     /// The rack keeps more than it may, and the command that runs is not to add anything.
     pub over: bool,
-    /// A script of its transaction was stopped for want of this, before it had written.
+    /// A script of its transaction was stopped for want of this.
     pub unheld: Option<Box<Unheld>>,
     /// When the last command of this turn ended.
     pub since: Option<Instant>,

@@ -6,6 +6,7 @@ use super::buckets::Slab;
 use super::bus::News;
 use super::core::Core;
 use super::held::Held;
+use super::lock::Scope;
 use crate::error::{Error, Result};
 use crate::layout::page::{HEADER, Page};
 use crate::layout::page_mut::PageMut;
@@ -123,6 +124,15 @@ impl<'a, M: Memory> Bucket<'a, M> {
         }
     }
 
+    /// On whose behalf it is held.
+    #[inline]
+    pub fn scope(&self) -> Scope<'a, M> {
+        match &self.holder {
+            Holder::Alone(_) => Scope(None),
+            Holder::Held(held, _) => Scope(Some(held)),
+        }
+    }
+
     /// The head page.
     #[inline]
     pub fn head(&self) -> Page<'_> {
@@ -183,6 +193,7 @@ impl<'a, M: Memory> Bucket<'a, M> {
     /// does not need half.
     #[inline]
     pub fn change_head<R>(&mut self, f: impl FnOnce(&mut PageMut<'_, '_>) -> R) -> Result<R> {
+        self.note_head();
         let heads = &self.slab.heads;
         let fresh = match self.is_fresh_root() {
             true => Some(self.core.map.root_depth()),
@@ -216,6 +227,14 @@ impl<'a, M: Memory> Bucket<'a, M> {
         Ok(())
     }
 
+    /// The head page is again as it was.
+    pub fn put_back(&mut self, bytes: &[u8]) -> Result<()> {
+        match bytes.is_empty() && self.head().watchers() == 0 {
+            true => self.give_up_head(),
+            false => self.change_head(|page| page.put_back(bytes)),
+        }
+    }
+
     /// Looks at a page. `f` may run several times; the last run counts.
     pub fn look<R>(&self, at: At, mut f: impl FnMut(&Page<'_>) -> R) -> Result<R> {
         let core = self.core;
@@ -232,9 +251,12 @@ impl<'a, M: Memory> Bucket<'a, M> {
         let core = self.core;
         match at {
             At::Head => self.change_head(f),
-            At::Memory(addr) => Ok(core.memory.update(addr, core.geometry.page, |view| {
-                f(&mut PageMut::new(view, &core.geometry))
-            })?),
+            At::Memory(addr) => {
+                self.note_page(addr)?;
+                Ok(core.memory.update(addr, core.geometry.page, |view| {
+                    f(&mut PageMut::new(view, &core.geometry))
+                })?)
+            }
         }
     }
 

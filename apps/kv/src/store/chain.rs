@@ -182,7 +182,7 @@ impl<M: Memory> Bucket<'_, M> {
             self.unbalanced = Some(id.hash);
         }
         self.note_effects(id, &effects, watchers);
-        self.core.count(id.db, flushed, effects.counts)?;
+        self.count(id.db, flushed, effects.counts)?;
         Ok(effects)
     }
 
@@ -242,6 +242,7 @@ impl<M: Memory> Bucket<'_, M> {
         }
         let memory = &self.core.memory;
         let addr = memory.alloc_on(self.home(), self.core.geometry.page)?;
+        self.scope().note_fresh(addr, self.core.geometry.page);
         self.change(At::Memory(addr), |page| page.format())?;
         self.change(last, |page| page.set_next(addr))?;
         Ok(At::Memory(addr))

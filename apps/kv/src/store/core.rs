@@ -7,7 +7,6 @@ use super::buckets::Buckets;
 use super::bus::Bus;
 use super::grow::Growth;
 use super::lock::Scope;
-use super::value::Extents;
 use crate::Error;
 use crate::clock::Clock;
 use crate::error::Result;
@@ -120,16 +119,5 @@ impl<M: Memory> Core<M> {
             sum = sum.plus(look().or_else(|error| self.insist(error, look))?);
         }
         Ok(sum)
-    }
-
-    /// Frees what a change left behind.
-    pub fn free(&self, extents: &Extents) -> Result<()> {
-        for extent in extents.iter() {
-            self.memory.free(extent.addr, extent.capacity)?;
-        }
-        for (kind, head) in extents.collections() {
-            self.free_nodes(*kind, head)?;
-        }
-        Ok(())
     }
 }

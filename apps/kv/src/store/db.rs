@@ -225,12 +225,13 @@ impl<'a, M: Memory> Db<'a, M> {
         if value.len() <= self.core.geometry.inline_max() {
             return f(Payload::Inline(value));
         }
-        let extent = self.core.store_value(value)?;
+        let extent = self.core.store_value(self.scope, value)?;
         let outcome = f(Payload::Extent {
             extent,
             len: value.len(),
         });
-        self.core.settle(extent, outcome, |outcome| outcome.applied)
+        self.core
+            .settle(self.scope, extent, outcome, |outcome| outcome.applied)
     }
 
     /// Removes a key; says whether it was there.

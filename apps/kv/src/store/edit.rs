@@ -88,7 +88,7 @@ impl<M: Memory> Core<M> {
         op: &mut impl Operation,
     ) -> Result<bool> {
         let effects = self.edit_keeping(scope, id, op)?;
-        self.free(&effects.freed)?;
+        self.free(scope, &effects.freed)?;
         Ok(effects.escalated)
     }
 
@@ -114,7 +114,7 @@ impl<M: Memory> Bucket<'_, M> {
                 if effects.unbalanced {
                     self.unbalanced = Some(id.hash);
                 }
-                core.count(id.db, era.flushed, effects.counts)?;
+                self.count(id.db, era.flushed, effects.counts)?;
                 Ok(effects)
             }
             Step::Chain => self.edit_chain(id, op),

@@ -5,7 +5,7 @@
 //! step took place: then it is left alone, for memory lost is better than memory used twice.
 
 use super::core::Core;
-use super::value::Extents;
+use super::lock::Scope;
 use crate::MAX_VALUE;
 use crate::error::{Error, Result};
 use crate::layout::page::Extent;
@@ -16,7 +16,7 @@ const PIECE: usize = 256 << 10;
 
 impl<M: Memory> Core<M> {
     /// Writes a long value to memory of its own.
-    pub fn store_value(&self, value: &[u8]) -> Result<Extent> {
+    pub fn store_value(&self, scope: Scope<'_, M>, value: &[u8]) -> Result<Extent> {
         if value.len() > MAX_VALUE {
             return Err(Error::ValueTooLong);
         }
@@ -24,14 +24,16 @@ impl<M: Memory> Core<M> {
             addr: self.memory.alloc(value.len())?,
             capacity: value.len(),
         };
+        scope.note_fresh(extent.addr, extent.capacity);
         let written = self.memory.write(extent.addr, value).map_err(Error::from);
-        self.settle(extent, written, |()| true)?;
+        self.settle(scope, extent, written, |()| true)?;
         Ok(extent)
     }
 
     /// Frees the extent if `outcome` says that nothing points to it; hands the outcome on.
     pub fn settle<T>(
         &self,
+        scope: Scope<'_, M>,
         extent: Extent,
         outcome: Result<T>,
         used: impl FnOnce(&T) -> bool,
@@ -41,16 +43,14 @@ impl<M: Memory> Core<M> {
             Err(error) => error.certain(),
         };
         if unused {
-            self.discard(extent)?;
+            self.discard(scope, extent)?;
         }
         outcome
     }
 
     /// Frees an extent that no record points to.
-    pub fn discard(&self, extent: Extent) -> Result<()> {
-        let mut extents = Extents::default();
-        extents.push(extent);
-        self.free(&extents)
+    pub fn discard(&self, scope: Scope<'_, M>, extent: Extent) -> Result<()> {
+        self.release(scope, extent.addr, extent.capacity)
     }
 
     /// Copies between extents.

@@ -12,6 +12,7 @@ use super::buckets::Slabs;
 use super::bus::News;
 use super::core::Core;
 use super::lock::{Patience, Tried};
+use super::undo::Journal;
 use crate::error::{Error, Result};
 use crate::layout::superblock::Flushes;
 use crate::memory::{Access, Memory, Pages};
@@ -37,6 +38,8 @@ pub(crate) struct Held<'a, M: Memory> {
     pub news: RefCell<Vec<News>>,
     /// Whether all buckets that there are are held.
     pub whole: bool,
+    /// What was changed, if that may have to be undone.
+    pub journal: RefCell<Option<Box<Journal>>>,
     /// Hashes of keys whose buckets are to be split or merged once they are let go.
     unbalanced: RefCell<Vec<u64>>,
 }
@@ -143,6 +146,7 @@ impl<M: Memory> Drop for Held<'_, M> {
                 slab.heads.leave(inside);
             }
         }
+        self.settle_journal();
         self.core.tell_all(&self.news.take());
         for hash in self.unbalanced.take() {
             self.core.balance(hash);
@@ -218,6 +222,7 @@ impl<M: Memory> Core<M> {
             may_flush: false,
             whole: false,
             news: RefCell::default(),
+            journal: RefCell::default(),
             unbalanced: RefCell::default(),
         }
     }
@@ -328,7 +333,11 @@ impl<M: Memory> Core<M> {
             return Ok(false);
         }
         if outdated {
-            held.bucket(bucket, Access::Write)?.begin_anew()?;
+            // What it had is not to come back.
+            let journal = held.journal.take();
+            let begun = held.bucket(bucket, Access::Write)?.begin_anew();
+            held.journal.replace(journal);
+            begun?;
         }
         Ok(true)
     }

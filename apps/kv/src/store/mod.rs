@@ -33,6 +33,7 @@ mod refresh;
 mod reserve;
 mod splice;
 mod transaction;
+mod undo;
 pub(crate) mod value;
 
 use std::sync::Arc;

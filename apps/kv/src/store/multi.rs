@@ -199,7 +199,9 @@ impl<'a, M: Memory> Db<'a, M> {
         let outcome = self
             .id(key)
             .and_then(|id| self.core.edit(self.scope, &id, &mut op));
-        self.core.settle(extent, outcome, |_| true).map(|_| ())
+        self.core
+            .settle(self.scope, extent, outcome, |_| true)
+            .map(|_| ())
     }
 
     /// Extents for the values that need one, all or none.
@@ -210,7 +212,7 @@ impl<'a, M: Memory> Db<'a, M> {
                 stored.push(None);
                 continue;
             }
-            match self.core.store_value(value) {
+            match self.core.store_value(self.scope, value) {
                 Ok(extent) => stored.push(Some(extent)),
                 Err(error) => {
                     self.discard_all(&stored)?;
@@ -225,7 +227,7 @@ impl<'a, M: Memory> Db<'a, M> {
         extents
             .iter()
             .flatten()
-            .try_for_each(|extent| self.core.discard(*extent))
+            .try_for_each(|extent| self.core.discard(self.scope, *extent))
     }
 
     /// Removes several keys at once; says how many were there.
@@ -282,9 +284,11 @@ impl<'a, M: Memory> Db<'a, M> {
                 let place = |head: &[u8]| {
                     there.place(to, source.inline_payload(head), source.expiry, replace)
                 };
-                let copied = db
-                    .core
-                    .duplicate(source.kind, &source.inline, place, |placed| *placed);
+                let copied =
+                    db.core
+                        .duplicate(db.scope, (source.kind, &source.inline), place, |placed| {
+                            *placed
+                        });
                 return copied.map(Some);
             }
             let Some(extent) = source.extent else {
@@ -296,13 +300,16 @@ impl<'a, M: Memory> Db<'a, M> {
                 addr: db.core.memory.alloc(source.len)?,
                 capacity: source.len,
             };
+            db.scope.note_fresh(copy.addr, copy.capacity);
             let payload = Payload::Extent {
                 extent: copy,
                 len: source.len,
             };
             let placed = db.core.copy_bytes(extent.addr, copy.addr, source.len);
             let placed = placed.and_then(|()| there.place(to, payload, source.expiry, replace));
-            db.core.settle(copy, placed, |placed| *placed).map(Some)
+            db.core
+                .settle(db.scope, copy, placed, |placed| *placed)
+                .map(Some)
         })
     }
 

@@ -140,7 +140,8 @@ impl<M: Memory> Bucket<'_, M> {
             match at {
                 At::Memory(addr) if left == 0 => {
                     self.change(kept, |page| page.set_next(next))?;
-                    self.core.memory.free(addr, self.core.geometry.page)?;
+                    let len = self.core.geometry.page;
+                    self.core.release(self.scope(), addr, len)?;
                 }
                 at => kept = at,
             }
@@ -171,8 +172,8 @@ impl<M: Memory> Bucket<'_, M> {
             page.set_soonest(cleaned.soonest);
         })?;
         for (db, counts) in cleaned.counts.iter().enumerate() {
-            self.core.count(db as u8, flushes.flushed[db], *counts)?;
+            self.count(db as u8, flushes.flushed[db], *counts)?;
         }
-        self.core.free(&cleaned.freed)
+        self.core.free(self.scope(), &cleaned.freed)
     }
 }

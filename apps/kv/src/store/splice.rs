@@ -125,6 +125,7 @@ impl<M: Memory> Bucket<'_, M> {
             && let Some(extent) = record.extent.filter(|extent| extent.capacity >= len)
         {
             self.fill_gap(extent, old, at)?;
+            self.note_part(extent, at.min(old)..old.min(at + patch.bytes.len()))?;
             self.core
                 .memory
                 .write(extent.addr + at as u64, patch.bytes)?;
@@ -141,6 +142,7 @@ impl<M: Memory> Bucket<'_, M> {
             addr: self.core.memory.alloc(capacity)?,
             capacity,
         };
+        self.scope().note_fresh(extent.addr, capacity);
         let moved = self.move_value(
             id,
             &chain,
@@ -149,7 +151,7 @@ impl<M: Memory> Bucket<'_, M> {
             (at, len),
             patch,
         );
-        self.core.settle(extent, moved, |_| true)
+        self.core.settle(self.scope(), extent, moved, |_| true)
     }
 
     /// Builds the new value in `to`, then points the record there.
@@ -180,7 +182,7 @@ impl<M: Memory> Bucket<'_, M> {
         let op = Set::<false>::new(payload, options);
         let expiry = record.map_or(0, |r| r.expiry);
         let effects = self.apply_chain(id, chain, Edit::Put { expiry }, &op)?;
-        self.core.free(&effects.freed)?;
+        self.core.free(self.scope(), &effects.freed)?;
         Ok(len)
     }
 

@@ -90,6 +90,25 @@ impl<M: Memory> Transaction<'_, M> {
         .select(number)
     }
 
+    /// Lets what is changed from now on be undone: see [`Self::undo`].
+    pub(crate) fn keep_journal(&mut self) {
+        self.held.keep_journal();
+    }
+
+    /// Undoes what was changed since [`Self::keep_journal`]; `false`: it cannot be undone, since
+    /// it was too much or a flush. To be called once, before this is dropped.
+    ///
+    /// # Errors
+    /// When the memory fails: then some of it may stay.
+    pub(crate) fn undo(&self) -> Result<bool> {
+        self.held.undo()
+    }
+
+    /// Whether [`Self::undo`] would.
+    pub(crate) fn can_undo(&self) -> bool {
+        self.held.can_undo()
+    }
+
     /// Whether a key can be touched.
     pub(crate) fn holds(&self, key: &[u8]) -> Result<bool> {
         let hash = self.core.id(0, key)?.hash;
@@ -179,6 +198,11 @@ impl<M: Memory> Db<'_, M> {
         Ok(self.scope.0.is_none_or(|held| held.owner(hash).is_ok()))
     }
 
+    /// Whether the transaction that this is in can be undone.
+    pub(crate) fn can_undo(&self) -> bool {
+        self.scope.0.is_some_and(Held::can_undo)
+    }
+
     /// Whether all keys can be.
     pub(crate) fn holds_all(&self) -> bool {
         self.scope.0.is_none_or(|held| held.whole)
@@ -210,6 +234,8 @@ impl<M: Memory> Db<'_, M> {
         if !held.may_flush {
             return Err(Error::BadOption("the transaction was not planned to flush"));
         }
+        // Others see it at once.
+        held.give_up_journal();
         held.pinned.set(self.core.flush(db)?);
         held.news.borrow_mut().push(News {
             nodes: u64::MAX,

@@ -6,6 +6,7 @@ use crate::layout::kind::Kind;
 use crate::layout::page::record_size;
 use crate::memory::{Access, Memory};
 use crate::store::Db;
+use crate::store::lock::Scope;
 
 /// What is known of a collection while nothing of its bucket is borrowed.
 struct Known {
@@ -83,8 +84,9 @@ impl<M: Memory> Db<'_, M> {
         let mut fresh = first.store()?;
         match second.store() {
             Ok(more) => fresh.extend(more),
-            Err(error) => return core.keep(Err(error), fresh),
+            Err(error) => return core.keep(Scope::ALONE, Err(error), fresh),
         }
+        self.scope.note_nodes(&fresh);
         let changed = [(keys[0], first), (keys[1], second)];
         let heads = changed
             .each_ref()
@@ -98,13 +100,13 @@ impl<M: Memory> Db<'_, M> {
         for ((key, found), head) in changed.iter().zip(&heads) {
             stored = stored.and_then(|()| self.put(key, found, head));
         }
-        core.keep(stored, fresh)?;
+        core.keep(self.scope, stored, fresh)?;
         for place in changed
             .iter()
             .flat_map(|(_, found)| &found.trees)
             .flat_map(|tree| &tree.freed)
         {
-            core.memory.free(place.addr, place.len)?;
+            core.release(self.scope, place.addr, place.len)?;
         }
         Ok(done)
     }

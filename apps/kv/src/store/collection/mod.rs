@@ -31,12 +31,13 @@ mod tree;
 
 use std::ops::Range;
 
-use self::node::Place;
+pub(super) use self::node::Place;
 use self::tree::{Nodes, Tree};
 use super::bucket::Bucket;
 use super::core::Core;
 use super::db::Db;
 use super::edit::{Current, Edit, Operation};
+use super::lock::Scope;
 use super::value::{Meta, Reach, Value};
 use crate::error::{Error, Result};
 use crate::layout::kind::Kind;
@@ -301,6 +302,7 @@ impl<'a, M: Memory> Db<'a, M> {
         let mut made = self.core.empty(kind);
         let done = f(&mut made)?;
         let fresh = made.store()?;
+        self.scope.note_nodes(&fresh);
         let (any, expiry) = (made.is_any(), made.expiry);
         let head = head::encode(&made.trees);
         let mut op = Overwrite(Put {
@@ -309,7 +311,7 @@ impl<'a, M: Memory> Db<'a, M> {
             expiry,
         });
         let put = self.core.edit(self.scope, &id, &mut op);
-        self.core.keep(put, fresh)?;
+        self.core.keep(self.scope, put, fresh)?;
         Ok(done)
     }
 }
@@ -325,7 +327,7 @@ impl<M: Memory> Collection<'_, M> {
         for tree in &mut self.trees {
             let stored = tree.store(core, inline, &mut fresh);
             if stored.is_err() {
-                return core.keep(stored, fresh).map(|()| Vec::new());
+                return core.keep(Scope::ALONE, stored, fresh).map(|()| Vec::new());
             }
         }
         Ok(fresh)
@@ -357,7 +359,7 @@ impl<M: Memory> Bucket<'_, M> {
         kind: Kind,
         f: &mut impl FnMut(&mut Collection<'_, M>) -> Result<R>,
     ) -> Result<R> {
-        let core = self.core;
+        let (core, scope) = (self.core, self.scope());
         // What a flush ends after this look is ended after the change: the old nodes are not freed
         // under it.
         self.flushes()?;
@@ -369,6 +371,7 @@ impl<M: Memory> Bucket<'_, M> {
             return Ok(done);
         }
         let fresh = found.store()?;
+        scope.note_nodes(&fresh);
         let (any, expiry) = (found.is_any(), found.expiry);
         let head = head::encode(&found.trees);
         let trees = std::mem::take(&mut found.trees);
@@ -381,9 +384,9 @@ impl<M: Memory> Bucket<'_, M> {
                 expiry,
             }),
         );
-        core.keep(put, fresh)?;
+        core.keep(scope, put, fresh)?;
         for place in trees.iter().flat_map(|tree| &tree.freed) {
-            core.memory.free(place.addr, place.len)?;
+            core.release(scope, place.addr, place.len)?;
         }
         Ok(done)
     }
@@ -412,20 +415,20 @@ impl<M: Memory> Core<M> {
     }
 
     /// Frees new nodes if it is certain that no record points to them.
-    fn keep<T>(&self, outcome: Result<T>, fresh: Vec<Place>) -> Result<T> {
+    fn keep<T>(&self, scope: Scope<'_, M>, outcome: Result<T>, fresh: Vec<Place>) -> Result<T> {
         if outcome.as_ref().is_err_and(Error::certain) {
             for place in fresh {
-                self.memory.free(place.addr, place.len)?;
+                self.release(scope, place.addr, place.len)?;
             }
         }
         outcome
     }
 
     /// Frees the nodes of a collection that no record has any more.
-    pub fn free_nodes(&self, kind: Kind, bytes: &[u8]) -> Result<()> {
+    pub fn free_nodes(&self, scope: Scope<'_, M>, kind: Kind, bytes: &[u8]) -> Result<()> {
         for tree in head::decode(kind, bytes)? {
             for place in tree.places(self)? {
-                self.memory.free(place.addr, place.len)?;
+                self.release(scope, place.addr, place.len)?;
             }
         }
         Ok(())
@@ -464,8 +467,8 @@ impl<M: Memory> Core<M> {
     /// A copy of a collection, for another record.
     pub fn duplicate<R>(
         &self,
-        kind: Kind,
-        bytes: &[u8],
+        scope: Scope<'_, M>,
+        (kind, bytes): (Kind, &[u8]),
         place: impl FnOnce(&[u8]) -> Result<R>,
         placed: impl FnOnce(&R) -> bool,
     ) -> Result<R> {
@@ -475,10 +478,12 @@ impl<M: Memory> Core<M> {
             .map(|tree| tree.duplicate(self))
             .collect::<Result<_>>()?;
         let fresh = copy.store()?;
-        let done = self.keep(place(&head::encode(&copy.trees)), fresh.clone())?;
+        scope.note_nodes(&fresh);
+        let put = place(&head::encode(&copy.trees));
+        let done = self.keep(scope, put, fresh.clone())?;
         if !placed(&done) {
             for place in fresh {
-                self.memory.free(place.addr, place.len)?;
+                self.release(scope, place.addr, place.len)?;
             }
         }
         Ok(done)
