@@ -1,5 +1,5 @@
-//! Scripts that write, and then touch keys that nobody has told of: what they have written is undone,
-//! and they run again, so that each has its effect once, whole.
+//! Scripts that write, and then touch keys that nobody has told of:
+//! what they have written is undone, and they run again, so that each has its effect once, whole.
 
 mod support;
 

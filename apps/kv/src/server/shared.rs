@@ -161,7 +161,11 @@ impl<M: Memory> Shared<M> {
     /// what they may not hear any more.
     pub fn end_strangers(&self) {
         let users = self.control.users.all();
-        let gone = |client: &Arc<Client>| !users.contains_key(&client.labels().user);
+        // One that has only just come is nobody yet.
+        let gone = |client: &Arc<Client>| {
+            let user = &client.labels().user;
+            !user.is_empty() && !users.contains_key(user)
+        };
         let mut ended = self.registry.list();
         ended.retain(gone);
         // As a rule everybody may hear everything, and nothing need be looked up.

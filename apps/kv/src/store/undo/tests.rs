@@ -1,4 +1,5 @@
-//! Whatever a transaction does: undone, everything is as before, and nothing is lost or freed twice.
+//! Whatever a transaction does: undone, everything is as before,
+//! and nothing is lost or freed twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -6,16 +7,26 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::layout::counters::Counts;
 use crate::layout::kind::Kind;
 use crate::memory::HeapMemory;
-use crate::store::{Condition, ExpireIf, Expiry, Plan, SetOptions, Transaction};
+use crate::store::{Condition, ExpireIf, Expiry, Mark, Plan, SetOptions, Transaction};
 use crate::{Clock, DATABASES, Keys, Options, Store};
 
 const KEYS: usize = 24;
 const NOW: u64 = 1_000_000;
 
-/// All there is: each key with its kind, expiry, mark and content.
+#[derive(Debug, PartialEq)]
+struct Key {
+    /// Its database and name.
+    name: (u8, Vec<u8>),
+    kind: Kind,
+    expiry: u64,
+    content: Vec<u8>,
+    mark: Mark,
+}
+
+/// All there is.
 #[derive(Debug, PartialEq)]
 struct All {
-    keys: Vec<(u8, Vec<u8>, Kind, u64, Vec<u8>, String)>,
+    keys: Vec<Key>,
     counts: Vec<Counts>,
     bytes: usize,
 }
@@ -65,11 +76,16 @@ impl World {
                     })),
                 }
                 let meta = db.meta(key).unwrap().unwrap();
-                let mark = format!("{:?}", db.mark(key).unwrap());
-                keys.push((number, key.to_vec(), kind, meta.expiry, content, mark));
+                keys.push(Key {
+                    name: (number, key.to_vec()),
+                    kind,
+                    expiry: meta.expiry,
+                    content,
+                    mark: db.mark(key).unwrap(),
+                });
             }
         }
-        keys.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        keys.sort_by(|a, b| a.name.cmp(&b.name));
         let core = &self.store.first().core;
         let flushed = |db| core.newest_era(db).unwrap().flushed;
         All {
