@@ -1,7 +1,8 @@
 //! `rackmem txn`.
 
-use crate::process::{run, stderr, stdout};
+use crate::process::{Running, run, skip, stderr, stdout};
 use serde_json::Value;
+use std::process::Command;
 
 /// A small database, for a second.
 const SMALL: [&str; 14] = [
@@ -98,4 +99,37 @@ fn a_full_table_says_what_to_give() {
     let output = run(&[&["txn"], &args[..], &room].concat());
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("--room"), "{}", stderr(&output));
+}
+
+#[test]
+fn sqlite_runs_the_same_mix() {
+    let has = Command::new("python3")
+        .args(["-c", "import sqlite3"])
+        .status();
+    if !has.is_ok_and(|status| status.success()) {
+        return skip("python3 has no sqlite3");
+    }
+    let output = run(&[&["txn", "--json", "--vs", "sqlite"], &SMALL[..]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told: Value = serde_json::from_str(&stdout(&output)).expect("one object");
+    let outside = &told["outside"];
+    assert_eq!(outside["holds"], true, "{outside}");
+    assert!(outside["tpmC"].as_f64() > Some(0.0), "{outside}");
+    assert_eq!(outside["transactions"].as_array().map(Vec::len), Some(5));
+}
+
+#[test]
+fn a_process_that_dies_ends_all() {
+    let more = ["--processes", "--seconds", "600"];
+    let args = SMALL.iter().filter(|it| !["--seconds", "1"].contains(*it));
+    let args: Vec<&str> = ["txn"].iter().chain(args).chain(&more).copied().collect();
+    let mut txn = Running::start(&args);
+    // The switch and two nodes.
+    txn.until("all processes run", |it| it.children().len() == 3);
+    let last = txn.children().into_iter().max().expect("a process");
+    let killed = Command::new("kill")
+        .args(["-KILL", &last.to_string()])
+        .status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    assert_eq!(txn.ended(), Some(1));
 }

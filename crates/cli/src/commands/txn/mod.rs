@@ -1,5 +1,6 @@
 //! `rackmem txn`: TPC-C's transactions on a database in the memory of a rack.
 
+mod outside;
 mod play;
 mod processes;
 mod show;
@@ -27,6 +28,7 @@ Examples:
   rackmem txn --mode directory --fabric udp         on a classic directory, for comparison
   rackmem txn --fabric udp --loss 0.01 --judge      packets are lost, and the history is judged
   rackmem txn --processes --nodes 2                 a process for each node, over UDP or --fabric shm
+  rackmem txn --vs sqlite                           beside SQLite in memory, by one process of python3
   rackmem txn --items 1000 --customers 100          a small database: another benchmark
   rackmem --json txn                                one object for scripts";
 
@@ -42,6 +44,13 @@ pub enum EngineArg {
     Locks,
     /// Optimistic: cells are objects, and a commit checks that what was read has not changed
     Objects,
+}
+
+/// What a rack is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum VsArg {
+    /// SQLite in memory, by one connection of one process of python3
+    Sqlite,
 }
 
 /// Options of `rackmem txn`.
@@ -76,6 +85,9 @@ pub struct TxnArgs {
     /// Run each node in a process of its own, over UDP or --fabric shm
     #[arg(long, conflicts_with_all = ["pcap", "trace"])]
     processes: bool,
+    /// Run another database on the same mix afterwards
+    #[arg(long, value_enum)]
+    vs: Option<VsArg>,
     #[command(flatten)]
     scale: ScaleArgs,
     #[command(flatten)]

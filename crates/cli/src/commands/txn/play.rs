@@ -1,6 +1,7 @@
 //! The run: load, drive, check, judge.
 
-use super::{EngineArg, TxnArgs, failure, processes, show};
+use super::outside::Outside;
+use super::{EngineArg, TxnArgs, VsArg, failure, processes, show};
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::rack_args::packets;
@@ -61,12 +62,22 @@ impl Task<'_> {
         let Some(played) = played else {
             return Ok(Ended::Interrupted);
         };
-        show::print(self, &played);
+        let outside = self.outside()?;
+        show::print(self, &played, outside.as_ref());
         self.verdict(&played)?;
         match self.stop.requested() {
             true => Ok(Ended::Interrupted),
             false => Ok(Ended::Done),
         }
+    }
+
+    /// Another database, with the machine to itself.
+    fn outside(&self) -> Result<Option<Outside>> {
+        let Some(VsArg::Sqlite) = self.args.vs.filter(|_| !self.stop.requested()) else {
+            return Ok(None);
+        };
+        let _watcher = Watcher::new(self, "SQLite");
+        Outside::run(self.args).map(Some)
     }
 
     /// All nodes in this process.

@@ -1,5 +1,6 @@
 //! The results for a person, and for a script.
 
+use super::outside::Outside;
 use super::play::{Played, Task};
 use crate::out;
 use crate::size::count;
@@ -12,9 +13,9 @@ const LEFT: Align = Align::Left;
 const RIGHT: Align = Align::Right;
 
 /// Prints all of it.
-pub fn print(task: &Task<'_>, played: &Played) {
+pub fn print(task: &Task<'_>, played: &Played, outside: Option<&Outside>) {
     if task.json {
-        out::line(object(task, played));
+        out::line(object(task, played, outside));
         return;
     }
     let (args, done) = (task.args, &played.done);
@@ -57,6 +58,26 @@ pub fn print(task: &Task<'_>, played: &Played) {
         ),
         Some((many, Some(why))) => format!("{} transactions judged: {why}.", count(*many as u64)),
     });
+    if let Some(outside) = outside {
+        out::line(beside(outside));
+    }
+}
+
+fn beside(outside: &Outside) -> String {
+    let first = outside.transactions.first();
+    let median = first.map_or(0.0, |it| it.p50_us);
+    let is_whole = if outside.holds {
+        ""
+    } else {
+        " Its sums do not agree."
+    };
+    format!(
+        "{} {}, in memory, one connection of one process: {} new orders a minute, p50 {median:.0} µs; loaded in {:.1} s.{is_whole}",
+        outside.name,
+        outside.version,
+        count(outside.tpm_c.round() as u64),
+        outside.loading_seconds,
+    )
 }
 
 fn remote(remote: Remote) -> String {
@@ -123,7 +144,7 @@ fn conditions(played: &Played) -> Table {
     table
 }
 
-fn object(task: &Task<'_>, played: &Played) -> Value {
+fn object(task: &Task<'_>, played: &Played, outside: Option<&Outside>) -> Value {
     let (args, done) = (task.args, &played.done);
     let micros = |row: &Row, percent| row.within(percent).as_secs_f64() * 1e6;
     let transaction = |kind: Kind| {
@@ -163,5 +184,6 @@ fn object(task: &Task<'_>, played: &Played) -> Value {
         "holds": played.report.holds(),
         "conditions": Condition::ALL.iter().map(condition).collect::<Vec<_>>(),
         "judged": played.judged.as_ref().map(|(many, why)| json!({"transactions": many, "disorder": why})),
+        "outside": outside,
     })
 }
