@@ -95,65 +95,6 @@ fn nothing_a_script_does_is_left_for_the_next() {
     server.shutdown();
 }
 
-/// A script that never ends, and catches whatever it can.
-const ENDLESS: &str = "while true do pcall(function() while true do end end) end";
-
-/// Tries to kill a script until it has begun; what is said in the end.
-fn kill(killer: &mut Client, command: &str) -> String {
-    loop {
-        let reply = killer.say(command);
-        if !reply.starts_with("-NOTBUSY") {
-            return reply;
-        }
-        std::thread::yield_now();
-    }
-}
-
-#[test]
-fn a_script_without_an_end_is_killed_and_others_are_served_meanwhile() {
-    let server = server(|config| config.workers = 2);
-    // Connections go to the two workers in turn.
-    let mut slow = Client::new(server.local_addr());
-    assert_eq!(slow.say("PING"), "+PONG");
-    let mut other = Client::new(server.local_addr());
-    assert_eq!(other.say("CONFIG SET busy-reply-threshold 0"), "+OK");
-    assert!(other.say("SCRIPT KILL").starts_with("-NOTBUSY"));
-    for text in [
-        ENDLESS.to_owned(),
-        format!("coroutine.wrap(function() {ENDLESS} end)()"),
-        format!("redis.call('get', KEYS[1]) xpcall(function() {ENDLESS} end, print)")
-            .replace("print", "tostring"),
-    ] {
-        slow.send(&[b"EVAL", text.as_bytes(), b"1", b"held"]);
-        assert_eq!(other.say("SET another 1"), "+OK");
-        assert_eq!(kill(&mut other, "SCRIPT KILL"), "+OK", "{text}");
-        let reply = slow.reply();
-        assert!(reply.contains("killed by user"), "{text}: {reply}");
-        assert_eq!(slow.say("SET held 1"), "+OK");
-    }
-    let library = format!("#!lua name=l\nredis.register_function('f', function() {ENDLESS} end)");
-    assert_eq!(
-        other.call(&[b"FUNCTION", b"LOAD", library.as_bytes()]),
-        "\"l\""
-    );
-    slow.send(&[b"FCALL", b"f", b"0"]);
-    assert_eq!(kill(&mut other, "FUNCTION KILL"), "+OK");
-    assert!(slow.reply().contains("killed by user"));
-
-    // What has written is not killed, but ends with the server.
-    let text = format!("redis.call('set', KEYS[1], 1) {ENDLESS}");
-    slow.send(&[b"EVAL", text.as_bytes(), b"1", b"held"]);
-    let mut reply = kill(&mut other, "SCRIPT KILL");
-    while reply == "+OK" {
-        // It had not written yet.
-        slow.reply();
-        slow.send(&[b"EVAL", text.as_bytes(), b"1", b"held"]);
-        reply = kill(&mut other, "SCRIPT KILL");
-    }
-    assert!(reply.starts_with("-UNKILLABLE"), "{reply}");
-    server.shutdown();
-}
-
 /// Servers at three nodes of a rack.
 fn rack() -> (Rack, Vec<Server>) {
     let builder = Rack::builder(3).mode(Mode::Switch).fabric(Fabric::Inline);

@@ -107,6 +107,24 @@ pub(crate) fn permitted<M: Memory>(
     })
 }
 
+/// Whether the session's user may run the command of these words and read any key with it.
+pub(crate) fn may_read_all<M: Memory>(
+    shared: &Shared<M>,
+    session: &Session,
+    command: &Command<M>,
+    args: Args<'_>,
+) -> bool {
+    let (catalog, user) = (shared.control.users.catalog(), &session.user);
+    let Some(position) = shared.commands.find(args.at(0)) else {
+        return false;
+    };
+    let places = (position, catalog.unit(position, args));
+    user.is_open()
+        || user.selectors().any(|selector| {
+            selector.reads_all() && by_selector(catalog, selector, command, places, args).is_ok()
+        })
+}
+
 /// The same without a note.
 ///
 /// # Errors
@@ -119,41 +137,47 @@ pub(crate) fn unlogged<M: Memory>(
     args: Args<'_>,
 ) -> Result<(), Denied> {
     let unit = catalog.unit(position, args);
-    let mut worst: Option<Denied> = None;
+    let mut worst: Option<(Denied, usize)> = None;
     for selector in user.selectors() {
         match by_selector(catalog, selector, command, (position, unit), args) {
             Ok(()) => return Ok(()),
-            Err(denied) if worst.as_ref().is_none_or(|w| denied.depth() > w.depth()) => {
-                worst = Some(denied);
+            Err((denied, at)) => {
+                let farther = |(worst, place): &(Denied, usize)| {
+                    (denied.depth(), at) > (worst.depth(), *place)
+                };
+                if worst.as_ref().is_none_or(farther) {
+                    worst = Some((denied, at));
+                }
             }
-            Err(_) => {}
         }
     }
-    worst.map_or(Ok(()), Err)
+    worst.map_or(Ok(()), |(denied, _)| Err(denied))
 }
 
+/// What it lacks, and at which word.
 fn by_selector<M: Memory>(
     catalog: &Catalog,
     selector: &Selector,
     command: &Command<M>,
     (position, unit): (usize, usize),
     args: Args<'_>,
-) -> Result<(), Denied> {
+) -> Result<(), (Denied, usize)> {
     // What may be sent before the password may be sent by everybody.
     let open = command.flags.has(crate::command::Flags::OPEN);
     if !open && !selector.runs(unit, position, args.at(1)) {
-        return Err(Denied::Command(catalog.units[unit].name.clone()));
+        return Err((Denied::Command(catalog.units[unit].name.clone()), 0));
     }
     for (nth, at) in command.keys.positions(args).enumerate() {
         if !selector.reaches_key(args.at(at), uses(command, args, nth)) {
-            return Err(Denied::Key(args.at(at).to_vec()));
+            return Err((Denied::Key(args.at(at).to_vec()), at));
         }
     }
     let channels = CHANNELS.iter().find(|(name, ..)| *name == command.name);
     if let Some((_, patterns, most)) = channels {
-        let mut named = args.from(1).take(*most);
-        if let Some(channel) = named.find(|c| !selector.reaches_channel(c, *patterns)) {
-            return Err(Denied::Channel(channel.to_vec()));
+        let mut named = args.from(1).take(*most).enumerate();
+        let denied = named.find(|(_, channel)| !selector.reaches_channel(channel, *patterns));
+        if let Some((at, channel)) = denied {
+            return Err((Denied::Channel(channel.to_vec()), 1 + at));
         }
     }
     Ok(())

@@ -16,7 +16,7 @@ mod user;
 mod users;
 
 pub(crate) use self::catalog::{CATEGORIES, Catalog, Unit, category};
-pub(crate) use self::check::{Context, Denied, permitted, unlogged};
+pub(crate) use self::check::{Context, Denied, may_read_all, permitted, unlogged};
 pub(crate) use self::key_use::uses;
 pub(crate) use self::selector::Selector;
 pub(crate) use self::text::{channels, commands, flags, keys, line};

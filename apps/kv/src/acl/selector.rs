@@ -136,6 +136,12 @@ impl Selector {
         self.units.has(unit) || self.first_words.iter().any(by_word)
     }
 
+    /// Whether it may read any key.
+    pub fn reads_all(&self) -> bool {
+        let all = |key: &KeyPattern| key.read && key.pattern == b"*";
+        self.all_keys || self.keys.iter().any(all)
+    }
+
     pub fn reaches_key(&self, key: &[u8], used: KeyUse) -> bool {
         self.all_keys
             || self.keys.iter().any(|pattern| {

@@ -182,6 +182,14 @@ fn consider<M: Memory>(
         }
     };
     let command = shared.commands.at(position);
+    if let Some(busy) = session.busy
+        && !runs_meanwhile(command.name, args)
+    {
+        let catalog = shared.control.users.catalog();
+        let unit = catalog.unit(position, args);
+        stats.counts.rejected(unit, catalog.units.len());
+        return Err(refuse(session, args, busy.into()));
+    }
     listens_only(session, command)?;
     eviction::make_room(shared, stats, session, command, args)
         .map_err(|failure| refuse(session, args, failure))?;
@@ -216,6 +224,27 @@ fn consider<M: Memory>(
         eviction::evict(shared, stats)?;
     }
     outcome
+}
+
+/// What runs while a script keeps the worker for long, with the second word if there must be one:
+/// what neither touches keys nor waits for anybody.
+const MEANWHILE: [(&str, &str); 11] = [
+    ("auth", ""),
+    ("discard", ""),
+    ("function", "kill"),
+    ("function", "stats"),
+    ("hello", ""),
+    ("multi", ""),
+    ("quit", ""),
+    ("reset", ""),
+    ("script", "kill"),
+    ("shutdown", "nosave"),
+    ("unwatch", ""),
+];
+
+fn runs_meanwhile(name: &str, args: Args<'_>) -> bool {
+    let mut named = MEANWHILE.iter().filter(|(known, _)| *known == name);
+    named.any(|(_, word)| word.is_empty() || args.len() > 1 && args.is(1, word))
 }
 
 /// Commands that may change something though they are not marked so.
@@ -307,7 +336,7 @@ fn refuse(session: &mut Session, args: Args<'_>, failure: Failure) -> Failure {
             *queue = None;
             session.watched.clear();
             let mut whole = b"EXECABORT Transaction discarded because of: ".to_vec();
-            whole.extend_from_slice(coded(&text).1);
+            whole.extend_from_slice(text.strip_prefix(b"ERR ").unwrap_or(&text));
             whole.into()
         }
         (Some(queue), failure) => {

@@ -8,9 +8,10 @@ use super::{Call, Failure, Outcome, Subcommand};
 use crate::glob;
 use crate::memory::Memory;
 use crate::rdb::{Cause, dump};
+use crate::resp::args::Args;
 use crate::resp::reply::Reply;
 use crate::script::functions::{Functions, Library, VERSION, library_name};
-use crate::script::running::{LOADING, Running};
+use crate::script::running::{Called, Entered, LOADING, Running};
 use crate::store::{Db, Plan, SetOptions};
 
 /// Where the libraries are, in the database that no client sees.
@@ -32,10 +33,20 @@ fn call_function<M: Memory>(call: &mut Call<'_, '_, M>, read_only: bool) -> Outc
         let function = functions.find(call.word(1));
         let function = function.ok_or("ERR Function not found")?.clone();
         let keys = counted(call.args, "ERR Bad number of keys provided")?;
-        let name = (&function.name[..], true);
+        let name = (&function.name[..], Some(called(functions, call.args)));
         let engine = &mut functions.engine;
         execute(call, engine, &function.callback, name, keys, read_only)
     })
+}
+
+/// What others are told of a call.
+fn called(functions: &Functions, args: Args<'_>) -> Called {
+    let libraries = &functions.libraries;
+    Called {
+        words: Some(args.into()),
+        libraries: libraries.len(),
+        functions: libraries.iter().map(|l| l.functions.len()).sum(),
+    }
 }
 
 /// Lets `f` use the libraries as they are now.
@@ -49,7 +60,7 @@ fn with<M: Memory>(
     let mut functions = match Functions::take(&version) {
         Some(functions) => functions,
         None => {
-            let running = call.shared.scripts.enter(Some(b""), LOADING);
+            let running = loading(call);
             Box::new(read(&internal, &running.running)?)
         }
     };
@@ -80,12 +91,19 @@ pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
     }
 }
 
+/// Libraries are about to be loaded.
+fn loading<'a, M: Memory>(call: &Call<'a, '_, M>) -> Entered<'a> {
+    let busy_after = call.shared.control.settings.busy_after();
+    let called = Some(Called::default());
+    call.shared.scripts.enter(called, LOADING, busy_after)
+}
+
 /// Changes the libraries in one step: `f` says which texts there are from now on.
 fn change<M: Memory>(
     call: &Call<'_, '_, M>,
     f: impl FnOnce(&[Library]) -> Result<Vec<Vec<u8>>, Failure>,
 ) -> Outcome {
-    let running = call.shared.scripts.enter(Some(b""), LOADING);
+    let running = loading(call);
     let apply = |internal: Db<'_, M>| {
         let have = read(&internal, &running.running)?;
         let codes = f(&have.libraries)?;
@@ -258,40 +276,60 @@ fn describe(library: &Library, code: bool, reply: &mut Reply<'_>) {
 }
 
 fn stats<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let running = call.shared.scripts.function();
+    if let Some(busy) = call.session.busy {
+        // In the middle of a script nothing is looked up.
+        let running = running.ok_or(busy)?;
+        let known = running.function.as_ref().ok_or(busy)?;
+        show(
+            &mut call.reply,
+            Some(&running),
+            (known.libraries, known.functions),
+        );
+        return Ok(());
+    }
     with(call, |call, functions| {
-        let reply = &mut call.reply;
-        reply.map(2);
-        reply.bulk(b"running_script");
-        match call.shared.scripts.function() {
-            None => reply.nil(),
-            Some((name, millis)) => {
-                reply.map(3);
-                reply.bulk(b"name");
-                reply.bulk(&name);
-                reply.bulk(b"command");
-                reply.array(2);
-                reply.bulk(b"fcall");
-                reply.bulk(&name);
-                reply.bulk(b"duration_ms");
-                reply.int(millis as i64);
-            }
-        }
-        reply.bulk(b"engines");
-        reply.map(1);
-        reply.bulk(b"LUA");
-        reply.map(2);
-        let count = functions.libraries.iter().map(|l| l.functions.len()).sum();
-        reply.bulk(b"libraries_count");
-        reply.count(functions.libraries.len());
-        reply.bulk(b"functions_count");
-        reply.count(count);
+        let libraries = &functions.libraries;
+        let count = libraries.iter().map(|l| l.functions.len()).sum();
+        show(
+            &mut call.reply,
+            running.as_deref(),
+            (libraries.len(), count),
+        );
         Ok(())
     })
 }
 
+/// The reply of FUNCTION STATS.
+fn show(reply: &mut Reply<'_>, running: Option<&Running>, (libraries, count): (usize, usize)) {
+    reply.map(2);
+    reply.bulk(b"running_script");
+    let called = running.and_then(|running| Some((running, running.function.as_ref()?)));
+    match called.and_then(|(running, called)| Some((running, called.words.as_ref()?.args()))) {
+        None => reply.nil(),
+        Some((running, words)) => {
+            reply.map(3);
+            reply.bulk(b"name");
+            reply.bulk(words.at(1));
+            reply.bulk(b"command");
+            reply.array(words.len());
+            words.from(0).for_each(|word| reply.bulk(word));
+            reply.bulk(b"duration_ms");
+            reply.int(running.millis() as i64);
+        }
+    }
+    reply.bulk(b"engines");
+    reply.map(1);
+    reply.bulk(b"LUA");
+    reply.map(2);
+    reply.bulk(b"libraries_count");
+    reply.count(libraries);
+    reply.bulk(b"functions_count");
+    reply.count(count);
+}
+
 fn kill<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let busy_after = call.shared.control.settings.busy_after();
-    call.shared.scripts.kill(true, busy_after)?;
+    call.shared.scripts.kill(true)?;
     call.reply.ok();
     Ok(())
 }

@@ -17,12 +17,12 @@ use crate::resp::reply::Protocol;
 use crate::script::api::Host;
 use crate::script::engine::{Compiled, Ended, Engine};
 use crate::script::errors::Stop;
-use crate::script::running::{LONGEST, Running};
+use crate::script::running::{Called, LONGEST, Running};
 use crate::script::sha1::{self, Sha};
 use crate::server::session::{Session, Unheld};
 use crate::server::shared::{Shared, Stats};
 use crate::store::{Db, Plan, SetOptions, Transaction};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Runs of a script that keeps touching keys nobody has told of; then it runs holding all keys.
 pub(super) const MAX_RUNS: usize = 8;
@@ -65,7 +65,7 @@ fn eval_text<M: Memory>(call: &mut Call<'_, '_, M>, read_only: bool) -> Outcome 
             None => engine.compile(&sha, checked(text)?)?,
         };
         keep(&call.db.scripts(), &sha, text)?;
-        execute(call, engine, &script, (&sha, false), keys, read_only)
+        execute(call, engine, &script, (&sha, None), keys, read_only)
     })
 }
 
@@ -87,7 +87,7 @@ fn eval_sha<M: Memory>(call: &mut Call<'_, '_, M>, read_only: bool) -> Outcome {
                 engine.compile(&sha, &text)?
             }
         };
-        execute(call, engine, &script, (&sha, false), keys, read_only)
+        execute(call, engine, &script, (&sha, None), keys, read_only)
     })
 }
 
@@ -145,7 +145,7 @@ pub(super) fn execute<M: Memory>(
     call: &mut Call<'_, '_, M>,
     engine: &mut Engine,
     script: &Compiled,
-    (name, function): (&[u8], bool),
+    (name, called): (&[u8], Option<Called>),
     keys: usize,
     read_only: bool,
 ) -> Outcome {
@@ -158,7 +158,8 @@ pub(super) fn execute<M: Memory>(
         return Err(eviction::REFUSED.into());
     }
     let session = (call.session.db, call.session.protocol);
-    let entered = call.shared.scripts.enter(function.then_some(name), LONGEST);
+    let busy_after = call.shared.control.settings.busy_after();
+    let entered = call.shared.scripts.enter(called, LONGEST, busy_after);
     let read_only = read_only || no_writes;
     let outcome = attempts(
         call,
@@ -330,15 +331,15 @@ impl<M: Memory> Commands<'_, '_, M> {
             Holding::Given(db) => db.select(self.session.db),
         };
         let db = db.ok_or("ERR DB index is out of range")?;
-        run(
-            self.shared,
-            self.stats,
-            self.session,
-            db,
-            command,
-            words,
-            out,
-        )?;
+        let catalog = self.shared.control.users.catalog();
+        let (unit, began) = (catalog.unit(position, words), Instant::now());
+        let (shared, stats) = (self.shared, self.stats);
+        let done = run(shared, stats, self.session, db, command, words, out);
+        let failed = matches!(&done, Err(failure) if !matches!(failure, Failure::Block(_)));
+        stats
+            .counts
+            .ran(unit, catalog.units.len(), began.elapsed(), failed);
+        done?;
         if self.shared.hub.monitors.any() {
             super::monitor::show(self.shared, self.session, position, words, true);
         }
@@ -458,8 +459,7 @@ fn flush<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 }
 
 fn kill<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let busy_after = call.shared.control.settings.busy_after();
-    call.shared.scripts.kill(false, busy_after)?;
+    call.shared.scripts.kill(false)?;
     call.reply.ok();
     Ok(())
 }

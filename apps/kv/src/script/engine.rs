@@ -15,7 +15,7 @@ use mlua::{
 
 use super::api::{self, Host};
 use super::convert::Writer;
-use super::errors::{Cause, Stop};
+use super::errors::{Cause, Stop, raised};
 use super::header::{Header, Permissions};
 use super::libraries;
 use super::running::Running;
@@ -36,6 +36,8 @@ const STRIDE: u32 = 10_000;
 #[derive(Default)]
 pub(super) struct Now {
     running: RefCell<Option<Arc<Running>>>,
+    /// Where it was stopped.
+    stopped: RefCell<Option<String>>,
     /// It has chosen version 3 of the protocol for its commands' replies.
     pub resp3: Cell<bool>,
 }
@@ -59,6 +61,8 @@ pub(crate) struct Engine {
     redis: Table,
     start: Function,
     start_function: Function,
+    /// Begins to load a library, with what registers functions, or is done with it.
+    loading: Function,
     /// Scripts by name. Their functions are in `functions`: of values that Rust holds there can be
     /// some thousand only.
     compiled: HashMap<Sha, Permissions>,
@@ -125,7 +129,8 @@ impl Engine {
         let placed = lua.create_function(placed)?;
         let prelude = lua.load(include_str!("prelude.lua")).set_name("=rackmem");
         let parts = (native, &env, &base, shared, fix, fatal, placed);
-        let (start, start_function): (Function, Function) = prelude.call(parts)?;
+        let (start, start_function, loading): (Function, Function, Function) =
+            prelude.call(parts)?;
         lua.set_globals(env.clone())?;
         watch(&lua, &now)?;
         let functions = lua.create_table()?;
@@ -136,6 +141,7 @@ impl Engine {
             redis,
             start,
             start_function,
+            loading,
             compiled: HashMap::new(),
             functions,
             now,
@@ -222,7 +228,10 @@ impl Engine {
         let value = returned.next().unwrap_or(Value::Nil);
         match Cause::stop(&value) {
             Some(Stop::Again) => return Ok(Ended::Again),
-            Some(stop) => return Err(stop.to_string().into()),
+            Some(stop) => {
+                let place = self.now.stopped.take().unwrap_or_default();
+                return Err(format!("{stop} script: {name}{place}").into());
+            }
             None => {}
         }
         if !done {
@@ -293,11 +302,18 @@ impl Engine {
         })?;
         self.now.running.replace(Some(running));
         let loaded = self
-            .redis
-            .raw_set("register_function", register)
+            .loading
+            .call::<()>(register)
             .and_then(|()| self.start.call::<MultiValue>(library));
         self.now.running.replace(None);
-        let removed = self.redis.raw_set("register_function", Value::Nil);
+        let late = self
+            .lua
+            .create_function(|_, _: MultiValue| -> mlua::Result<()> {
+                let text =
+                    "ERR redis.register_function can only be called on FUNCTION LOAD command";
+                Err(raised(text))
+            });
+        let removed = late.and_then(|late| self.loading.call::<()>((Value::Nil, late)));
         self.tidy();
         removed.map_err(|error| unusable(&error))?;
         let mut loaded = loaded.map_err(|error| unusable(&error))?.into_iter();
@@ -341,10 +357,20 @@ impl Engine {
 fn watch(lua: &Lua, now: &Rc<Now>) -> mlua::Result<()> {
     let now = now.clone();
     let stride = HookTriggers::new().every_nth_instruction(STRIDE);
-    lua.set_global_hook(stride, move |_, _| {
+    lua.set_global_hook(stride, move |_, frame| {
         let running = now.running.borrow();
-        match running.as_ref().and_then(|running| running.verdict()) {
-            Some(stop) => Err(mlua::Error::external(stop)),
+        let Some(running) = running.as_ref() else {
+            return Ok(VmState::Continue);
+        };
+        running.pause();
+        match running.verdict() {
+            Some(stop) => {
+                let source = frame.source().source.filter(|source| *source != "=rackmem");
+                let place = source.zip(frame.current_line());
+                let place = place.map(|(source, line)| format!(", on {source}:{line}."));
+                now.stopped.replace(place);
+                Err(mlua::Error::external(stop))
+            }
             None => Ok(VmState::Continue),
         }
     })

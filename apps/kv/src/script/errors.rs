@@ -30,7 +30,7 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Again => "ERR the script has to run again",
-            Self::Killed => "ERR Script killed by user with SCRIPT KILL.",
+            Self::Killed => "ERR Script killed by user with SCRIPT KILL...",
             Self::TooLong => "ERR the script has run for too long and was stopped",
         })
     }

@@ -12,15 +12,16 @@ local function readonly()
 end
 
 local function shield(shown, shield)
-  shields[shield] = true
-  return setmetatable(shield, { __index = shown, __newindex = readonly, __metatable = false })
+  shields[shield] = { __index = shown, __newindex = readonly, __metatable = false }
+  return setmetatable(shield, shields[shield])
 end
 
-setmetatable(base, {
+local missing = {
   __index = function(_, name)
     error("Script attempted to access nonexistent global variable '" .. native.tostring(name) .. "'", 2)
   end,
-})
+}
+setmetatable(base, missing)
 shield(base, env)
 base._G = env
 
@@ -79,6 +80,20 @@ libraries.coroutine.resume = function(...)
   return settled(false, resume(...))
 end
 
+-- While a library is loaded there is another `redis` only, with the constants and little more.
+local early_redis = setmetatable({}, missing)
+local early = setmetatable({ redis = shield(early_redis, {}) }, missing)
+for name, value in next, libraries.redis do
+  if native.type(value) ~= "function" or name == "log" then
+    early_redis[name] = value
+  end
+end
+
+local function loading(register, too_late)
+  early_redis.register_function = register or too_late
+  shields[env].__index = register and early or base
+end
+
 -- Runs a script, and a function of a library with its two arguments.
 return function(script)
   return xpcall(script, placed)
@@ -86,4 +101,4 @@ end, function(callback, keys, args)
   return xpcall(function()
     return callback(keys, args)
   end, placed)
-end
+end, loading

@@ -1,10 +1,13 @@
 //! Scripts that run at this node, for SCRIPT KILL.
 
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::errors::Stop;
+use crate::resp::args::OwnedArgs;
 
 /// How long a library may take to load.
 pub(crate) const LOADING: Duration = Duration::from_millis(500);
@@ -12,13 +15,28 @@ pub(crate) const LOADING: Duration = Duration::from_millis(500);
 /// its node's clients for its worker.
 pub(crate) const LONGEST: Duration = Duration::from_secs(60);
 
+/// Between two looks at what else there is to do, while a script keeps its thread for long.
+const PACE: Duration = Duration::from_millis(5);
+
+/// A function that is called.
+#[derive(Debug, Default)]
+pub(crate) struct Called {
+    /// The words of the command; `None`: libraries are being loaded.
+    pub words: Option<OwnedArgs>,
+    /// Libraries there are, and functions.
+    pub libraries: usize,
+    pub functions: usize,
+}
+
 /// A script that runs.
 #[derive(Debug)]
 pub(crate) struct Running {
     since: Instant,
     /// What is called, if it is a function.
-    pub function: Option<Box<[u8]>>,
+    pub function: Option<Called>,
     longest: Duration,
+    /// From when on others are told that it runs, and it may be killed.
+    busy_after: Duration,
     wrote: AtomicBool,
     killed: AtomicBool,
 }
@@ -34,6 +52,35 @@ impl Running {
         self.wrote.store(false, Relaxed);
     }
 
+    /// What others are told while it runs for long.
+    fn busy(&self) -> &'static str {
+        match self.function {
+            Some(_) => BUSY_FUNCTION,
+            None => BUSY_SCRIPT,
+        }
+    }
+
+    /// Lets this thread do what it does besides, if it is time.
+    pub fn pause(&self) {
+        if self.since.elapsed() < self.busy_after {
+            return;
+        }
+        let now = Instant::now();
+        if NEXT.get().is_some_and(|next| now < next) {
+            return;
+        }
+        let besides = BESIDES.with_borrow(Clone::clone);
+        if let Some(besides) = besides {
+            besides(self.busy());
+        }
+        NEXT.set(Some(Instant::now() + PACE));
+    }
+
+    /// For how many ms it has run.
+    pub fn millis(&self) -> u64 {
+        self.since.elapsed().as_millis() as u64
+    }
+
     /// Whether it must end now.
     pub fn verdict(&self) -> Option<Stop> {
         if self.killed.load(Relaxed) {
@@ -41,6 +88,20 @@ impl Running {
         }
         (self.since.elapsed() >= self.longest).then_some(Stop::TooLong)
     }
+}
+
+type Besides = Rc<dyn Fn(&'static str)>;
+
+thread_local! {
+    /// What this thread does now and then while a script keeps it for long.
+    static BESIDES: RefCell<Option<Besides>> = const { RefCell::new(None) };
+    static NEXT: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// While a script keeps this thread for long, `f` is called now and then, in the middle of it, with
+/// what others are to be told.
+pub(crate) fn while_busy(f: Option<Besides>) {
+    BESIDES.replace(f);
 }
 
 /// All scripts that run at a server: one a worker at most.
@@ -68,11 +129,17 @@ impl Scripts {
     }
 
     /// A script begins, or the function of this name.
-    pub fn enter(&self, function: Option<&[u8]>, longest: Duration) -> Entered<'_> {
+    pub fn enter(
+        &self,
+        function: Option<Called>,
+        longest: Duration,
+        busy_after: Duration,
+    ) -> Entered<'_> {
         let running = Arc::new(Running {
             since: Instant::now(),
-            function: function.map(Box::from),
+            function,
             longest,
+            busy_after,
             wrote: AtomicBool::new(false),
             killed: AtomicBool::new(false),
         });
@@ -83,14 +150,18 @@ impl Scripts {
         }
     }
 
-    /// Ends the scripts, or the functions, that have run for so long and have not written.
+    /// Ends the scripts, or the functions, that have run for long and have not written.
     ///
     /// # Errors
     /// Redis' words when there is none.
-    pub fn kill(&self, function: bool, busy_after: Duration) -> Result<(), &'static str> {
-        let (mut found, mut killed) = (false, false);
+    pub fn kill(&self, function: bool) -> Result<(), &'static str> {
+        let (mut found, mut killed, mut other) = (false, false, None);
         for script in self.lock().iter() {
-            if script.function.is_some() != function || script.since.elapsed() < busy_after {
+            if script.since.elapsed() < script.busy_after {
+                continue;
+            }
+            if script.function.is_some() != function {
+                other = Some(script.busy());
                 continue;
             }
             found = true;
@@ -101,17 +172,18 @@ impl Scripts {
         }
         match (found, killed) {
             (_, true) => Ok(()),
-            (false, _) => Err("NOTBUSY No scripts in execution right now."),
+            (false, _) => Err(other.unwrap_or("NOTBUSY No scripts in execution right now.")),
             (true, false) => Err(UNKILLABLE),
         }
     }
 
-    /// The function that has run for longest, and for how many ms.
-    pub fn function(&self) -> Option<(Box<[u8]>, u64)> {
-        let running = self.lock();
-        let script = running.iter().find(|script| script.function.is_some())?;
-        let elapsed = script.since.elapsed().as_millis() as u64;
-        Some((script.function.clone()?, elapsed))
+    /// The function that has run for longest.
+    pub fn function(&self) -> Option<Arc<Running>> {
+        let is_called = |script: &&Arc<Running>| {
+            let function = script.function.as_ref();
+            function.is_some_and(|called| called.words.is_some())
+        };
+        self.lock().iter().find(is_called).cloned()
     }
 
     /// The server ends, and so do its scripts.
@@ -122,6 +194,10 @@ impl Scripts {
     }
 }
 
+const BUSY_SCRIPT: &str =
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+const BUSY_FUNCTION: &str =
+    "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.";
 const UNKILLABLE: &str = "UNKILLABLE Sorry the script already executed write commands against the \
 dataset. You can either wait the script termination or kill the server in a hard way using the \
 SHUTDOWN NOSAVE command.";

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::{self, Relaxed};
 use std::time::Instant;
 
 use super::buffer::{Flow, Input, Output, Spare};
+use super::mail::say_all;
 use super::registry::Client;
 use super::session::{Identity, Session};
 use super::shared::{Shared, Stats};
@@ -122,6 +123,20 @@ impl Connection {
         next
     }
 
+    /// The same in the middle of a script that keeps the worker: it is told so, and little else is
+    /// done.
+    pub fn turn_while_busy<M: Memory>(
+        &mut self,
+        shared: &Shared<M>,
+        stats: &Stats,
+        busy: &'static str,
+    ) -> Next {
+        self.session.busy = Some(busy);
+        let next = self.turn(shared, stats, &mut Spare::default());
+        self.session.busy = None;
+        next
+    }
+
     /// Tells CLIENT LIST how it is.
     fn tell(&self) {
         let now = &self.session.client.activity;
@@ -181,9 +196,8 @@ impl Connection {
             out: &mut self.output.data,
             protocol: session.protocol,
         };
-        for message in mail.pushes() {
-            message.say(&mut reply, session.subscribed.count() != 0);
-        }
+        let subscribed = session.subscribed.count() != 0;
+        say_all(&mail.pushes(), &mut reply, subscribed);
     }
 
     fn send(&mut self, stats: &Stats) -> Flow {
@@ -223,6 +237,8 @@ impl Connection {
             ..
         } = self;
         (*paused, session.since) = (false, None);
+        let arrived = input.bytes().len() as u64;
+        session.client.activity.input.store(arrived, Relaxed);
         let mut used = 0;
         let mut ran = Ran::All;
         let urgent = session
@@ -238,6 +254,9 @@ impl Connection {
                 break;
             }
             if session.standing.is_some() {
+                if session.busy.is_some() {
+                    break;
+                }
                 let before = output.data.len();
                 match may_serve.get_or_insert_with(|| shared.store.confirm()) {
                     Ok(()) => match resume(shared, stats, session, &mut output.data) {
@@ -257,20 +276,27 @@ impl Connection {
                 Ok(None) => break,
                 Ok(Some(n)) => {
                     let args = parser.args(rest);
-                    if shared.control.pause.is_on() && waits(shared, session, args) {
+                    let may_pause = shared.control.pause.is_on() && session.busy.is_none();
+                    if may_pause && waits(shared, session, args) {
                         *paused = true;
                         break;
                     }
                     if args.len() > 0 {
                         let before = output.data.len();
-                        match may_serve.get_or_insert_with(|| shared.store.confirm()) {
+                        let may = match session.busy {
+                            // What is said then says nothing of keys.
+                            Some(_) => &Ok(()),
+                            None => may_serve.get_or_insert_with(|| shared.store.confirm()),
+                        };
+                        match may {
                             Ok(()) => dispatch(shared, stats, session, args, &mut output.data),
                             Err(error) => decline(error, stats, session, &mut output.data),
                         }
                         replies += usize::from(output.data.len() > before);
                     }
                     used += n;
-                    if urgent.is_some_and(|urgent| urgent.load(Relaxed)) {
+                    let waits_for_us = urgent.is_some_and(|urgent| urgent.load(Relaxed));
+                    if waits_for_us && session.busy.is_none() {
                         ran = Ran::GaveWay;
                         break;
                     }

@@ -36,6 +36,8 @@ pub(crate) enum Push {
     },
     /// A key that it has read has changed; `None`: any may have.
     Invalidate(Option<Vec<u8>>),
+    /// The same of a key with a prefix of which it hears. Those that wait are said together.
+    Changed(Vec<u8>),
     /// A command that ran: see [`super::monitors`].
     Shown(String),
     /// The client that should hear of changed keys is gone.
@@ -54,6 +56,7 @@ impl Push {
                 payload,
             } => pattern.len() + channel.len() + payload.len(),
             Push::Invalidate(key) => key.as_ref().map_or(0, Vec::len),
+            Push::Changed(key) => key.len(),
             Push::Shown(line) => line.len(),
             Push::Broken(_) => 0,
         };
@@ -76,27 +79,10 @@ impl Push {
             } => {
                 words(reply, &[b"pmessage", pattern, channel, payload]);
             }
-            Push::Invalidate(key) => {
-                match reply.protocol {
-                    Protocol::Resp3 => {
-                        reply.push(2);
-                        reply.bulk(b"invalidate");
-                    }
-                    Protocol::Resp2 if !subscribed => return,
-                    Protocol::Resp2 => {
-                        reply.push(3);
-                        reply.bulk(b"message");
-                        reply.bulk(INVALIDATE);
-                    }
-                }
-                match key {
-                    Some(key) => {
-                        reply.array(1);
-                        reply.bulk(key);
-                    }
-                    None => reply.nil(),
-                }
+            Push::Invalidate(Some(key)) | Push::Changed(key) => {
+                invalidate(reply, subscribed, Some(&[key]));
             }
+            Push::Invalidate(None) => invalidate(reply, subscribed, None),
             Push::Shown(line) => reply.simple(line),
             Push::Broken(id) if reply.protocol == Protocol::Resp3 => {
                 reply.push(2);
@@ -104,6 +90,48 @@ impl Push {
                 reply.int(*id as i64);
             }
             Push::Broken(_) => {}
+        }
+    }
+}
+
+/// Says that keys have changed; `None`: any may have.
+fn invalidate(reply: &mut Reply<'_>, subscribed: bool, keys: Option<&[&[u8]]>) {
+    match reply.protocol {
+        Protocol::Resp3 => {
+            reply.push(2);
+            reply.bulk(b"invalidate");
+        }
+        Protocol::Resp2 if !subscribed => return,
+        Protocol::Resp2 => {
+            reply.push(3);
+            reply.bulk(b"message");
+            reply.bulk(INVALIDATE);
+        }
+    }
+    match keys {
+        Some(keys) => {
+            reply.array(keys.len());
+            keys.iter().for_each(|key| reply.bulk(key));
+        }
+        None => reply.nil(),
+    }
+}
+
+/// Says messages, in their order.
+pub(crate) fn say_all(pushes: &VecDeque<Arc<Push>>, reply: &mut Reply<'_>, subscribed: bool) {
+    let changed = |push: &Arc<Push>| matches!(**push, Push::Changed(_));
+    let pushes: Vec<_> = pushes.iter().collect();
+    for some in pushes.chunk_by(|a, b| changed(a) && changed(b)) {
+        let keys: Vec<&[u8]> = some
+            .iter()
+            .filter_map(|push| match &***push {
+                Push::Changed(key) => Some(&key[..]),
+                _ => None,
+            })
+            .collect();
+        match keys.is_empty() {
+            true => some.iter().for_each(|push| push.say(reply, subscribed)),
+            false => invalidate(reply, subscribed, Some(&keys)),
         }
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod monitors;
 mod pause;
 mod rates;
 pub(crate) mod registry;
+mod seats;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod shared;
@@ -36,8 +37,9 @@ use mio::{Interest, Poll, Waker};
 use self::control::Control;
 use self::hub::Hub;
 use self::registry::Registry;
+use self::seats::{LISTENER, Listener as Port, SECURE, WAKER};
 use self::shared::{Desk, Shared};
-use self::worker::{LISTENER, Listener as Port, SECURE, WAKER, Worker};
+use self::worker::Worker;
 use crate::acl::Catalog;
 use crate::command::index::Index;
 use crate::memory::Memory;
@@ -135,13 +137,13 @@ impl Server {
         };
         for (number, poll) in polls.into_iter().enumerate() {
             let listeners = std::mem::take(&mut listeners);
-            let worker = Worker::new(shared.clone(), number, poll, listeners);
+            let shared = shared.clone();
             let name = format!("kv-{}-{number}", addr.port());
             server.threads.push(
                 std::thread::Builder::new()
                     .name(name)
                     .stack_size(STACK)
-                    .spawn(move || worker.run())?,
+                    .spawn(move || Worker::new(shared, number, poll, listeners).run())?,
             );
         }
         Ok(server)

@@ -97,6 +97,8 @@ pub(crate) struct Session {
     pub over: bool,
     /// A script of its transaction was stopped for want of this.
     pub unheld: Option<Box<Unheld>>,
+    /// What it is told while a script keeps its worker.
+    pub busy: Option<&'static str>,
     /// When the last command of this turn ended.
     pub since: Option<Instant>,
     /// The command that stands aside.
@@ -126,6 +128,7 @@ impl Session {
             full: false,
             over: false,
             unheld: None,
+            busy: None,
             since: None,
             standing: None,
             confirmed: false,
@@ -146,7 +149,10 @@ impl Session {
     /// RESET: as if just connected.
     pub fn reset(&mut self, identity: Identity) {
         *self.client.labels() = Default::default();
-        *self = Self::new(self.client.clone(), identity);
+        *self = Self {
+            busy: self.busy,
+            ..Self::new(self.client.clone(), identity)
+        };
     }
 
     /// Who it is.

@@ -26,6 +26,11 @@ thread_local! {
     static WRITER: Cell<u64> = const { Cell::new(0) };
 }
 
+/// The client whose command this thread runs; 0: none's.
+pub(crate) fn acting() -> u64 {
+    WRITER.get()
+}
+
 /// What this thread does from now on is done by this client.
 pub(crate) fn act_for(client: u64) {
     WRITER.set(client);
@@ -242,9 +247,13 @@ impl Tracking {
             return false;
         }
         let message = Arc::new(Push::Invalidate(Some(name.1.clone())));
-        trackers
-            .iter()
-            .for_each(|tracker| tracker.tell(hub, &message));
+        let with_others = Arc::new(Push::Changed(name.1.clone()));
+        for tracker in &trackers {
+            match tracker.settings.mode {
+                Mode::Broadcast => tracker.tell(hub, &with_others),
+                _ => tracker.tell(hub, &message),
+            }
+        }
         true
     }
 

@@ -1,78 +1,34 @@
 //! A worker: one thread, one poll, its share of the connections. The first one also accepts.
+//!
+//! While a connection has its turn the others can be reached: a script that runs for long has them
+//! told so now and then, in the middle of it.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::io::{ErrorKind, Write};
-use std::os::fd::AsRawFd;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
 
-use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll};
 
 use super::buffer::Spare;
-use super::connection::{Connection, Next};
-use super::shared::{Arrival, Shared, Stats};
-use super::tls::Socket;
+use super::seats::{Listener, Seats};
+use super::shared::Shared;
+use super::tracking::{act_for, acting};
 use crate::memory::Memory;
-use crate::store::Sweep;
+use crate::script::running::while_busy;
 
-/// The worker's own waker.
-pub(crate) const WAKER: Token = Token(usize::MAX);
-/// The listener.
-pub(crate) const LISTENER: Token = Token(usize::MAX - 1);
-/// The listener that speaks TLS, if there is another.
-pub(crate) const SECURE: Token = Token(usize::MAX - 2);
 /// Events taken at a time.
 const EVENTS: usize = 256;
-/// How often a worker looks up with nothing to do.
-const TICK: Duration = Duration::from_millis(100);
-/// Buckets swept between two looks at the time.
-const SWEEP: usize = 64;
-/// How often memory for buckets is given back.
-const SHED: Duration = Duration::from_secs(1);
-/// How often connections are looked at that may have been quiet for too long.
-const LOOK: Duration = Duration::from_secs(1);
-/// Time for sweeping in a tick.
-const SWEEP_TIME: Duration = Duration::from_millis(1);
-/// How often a worker looks up while a sweep is under way, which then takes a tenth of its time,
-/// a little at once.
-const SWEEP_TICK: Duration = Duration::from_millis(10);
-
-/// Where clients come in.
-pub(crate) struct Listener {
-    pub socket: TcpListener,
-    /// They speak TLS.
-    pub secure: bool,
-}
-
 /// Times that connections which have mail leave mail for others, before others have their turn.
 const WAVES: usize = 1024;
 
-/// A worker's own state.
+/// See the module.
 pub(crate) struct Worker<M: Memory> {
     shared: Arc<Shared<M>>,
     number: usize,
-    poll: Poll,
-    listeners: Vec<Listener>,
-    connections: Vec<Option<Box<Connection>>>,
+    seats: Rc<RefCell<Seats<M>>>,
     /// What the connection that has its turn reads and writes with.
-    spare: Spare,
-    vacant: Vec<usize>,
-    /// Connections that want another turn.
-    turns: VecDeque<usize>,
-    /// Which worker gets the next connection.
-    next: usize,
-    sweep: Sweep,
-    swept: Instant,
-    shed: Instant,
-    /// Connections whose next command waits for the end of a pause.
-    paused: BTreeSet<usize>,
-    looked: Instant,
-    /// When connections are to have a turn in any case, and their places.
-    due: BTreeSet<(Instant, usize)>,
-    /// The same by place.
-    scheduled: HashMap<usize, Instant>,
+    spare: Cell<Spare>,
 }
 
 impl<M: Memory> Worker<M> {
@@ -82,89 +38,55 @@ impl<M: Memory> Worker<M> {
         poll: Poll,
         listeners: Vec<Listener>,
     ) -> Self {
+        let seats = Seats::new(shared.clone(), number, poll, listeners);
         Self {
             shared,
             number,
-            poll,
-            listeners,
-            connections: Vec::new(),
-            spare: Spare::default(),
-            vacant: Vec::new(),
-            turns: VecDeque::new(),
-            next: 0,
-            sweep: Sweep::default(),
-            swept: Instant::now(),
-            shed: Instant::now(),
-            paused: BTreeSet::new(),
-            looked: Instant::now(),
-            due: BTreeSet::new(),
-            scheduled: HashMap::new(),
+            seats: Rc::new(RefCell::new(seats)),
+            spare: Cell::default(),
         }
     }
 
     /// Serves until the server stops.
-    pub fn run(mut self) {
+    pub fn run(self) {
+        let (shared, number, seats) = (self.shared.clone(), self.number, self.seats.clone());
+        while_busy(Some(Rc::new(move |busy| {
+            attend(&shared, number, &seats, busy)
+        })));
         let mut events = Events::with_capacity(EVENTS);
         while !self.shared.stopping.load(Ordering::Relaxed) {
-            let wait = match self.turns.is_empty() {
-                true => self.rest(),
-                false => Duration::ZERO,
-            };
-            if let Err(error) = self.poll.poll(&mut events, Some(wait))
-                && error.kind() != ErrorKind::Interrupted
+            if self
+                .seats
+                .borrow_mut()
+                .await_events(&mut events, true)
+                .is_err()
             {
                 break; // the poll itself is broken: nothing can be served any more
             }
-            Stats::add(&self.stats().calls, 1);
-            for event in &events {
-                match event.token() {
-                    WAKER => self.wake(),
-                    LISTENER | SECURE => self.accept(),
-                    Token(place) => {
-                        if let Some(Some(connection)) = self.connections.get_mut(place) {
-                            connection.notice(
-                                event.is_readable(),
-                                event.is_read_closed() || event.is_error(),
-                            );
-                            self.turn(place);
-                        }
-                    }
-                }
+            // All of them first: who keeps the worker for long must not keep the others' events.
+            let mut seats = self.seats.borrow_mut();
+            events.iter().for_each(|event| seats.note(event));
+            drop(seats);
+            while let Some(place) = self.next_ready() {
+                self.turn(place);
             }
             self.deliver();
-            for _ in 0..self.turns.len() {
-                if let Some(place) = self.turns.pop_front() {
-                    self.turn(place);
-                }
+            let wanted = self.seats.borrow().turns.len();
+            for _ in 0..wanted {
+                let place = self.seats.borrow_mut().turns.pop_front();
+                place.into_iter().for_each(|place| self.turn(place));
             }
-            self.tick();
+            self.seats.borrow_mut().tick();
         }
+        while_busy(None);
     }
 
-    /// How long it may sleep without a request.
-    fn rest(&self) -> Duration {
-        let rest = self.pace();
-        let due = self
-            .due
-            .first()
-            .map(|(at, _)| at.saturating_duration_since(Instant::now()));
-        due.map_or(rest, |due| rest.min(due))
-    }
-
-    /// How often it looks up.
-    fn pace(&self) -> Duration {
-        match self.sweep.is_under_way() {
-            true => SWEEP_TICK,
-            false => TICK,
-        }
-    }
-
-    fn stats(&self) -> &Stats {
-        &self.shared.desks[self.number].stats
+    fn next_ready(&self) -> Option<usize> {
+        self.seats.borrow_mut().ready.pop_front()
     }
 
     /// Gives a turn to connections that have mail, and to those whose time has come.
-    fn deliver(&mut self) {
+    fn deliver(&self) {
         // Who has been served calls the next: all of them go on before others do.
         for _ in 0..WAVES {
             let calls = self.shared.desks[self.number].calls();
@@ -172,259 +94,54 @@ impl<M: Memory> Worker<M> {
                 break;
             }
             for (place, id) in calls {
-                self.answer(place, id);
+                let called = self.seats.borrow_mut().is_called(place, id);
+                if called {
+                    self.turn(place);
+                }
             }
         }
-        let now = Instant::now();
-        let due = self.due.iter().take_while(|(at, _)| *at <= now);
-        let due: Vec<usize> = due.map(|(_, place)| *place).collect();
-        due.into_iter().for_each(|place| self.turn(place));
+        let overdue = self.seats.borrow().overdue();
+        overdue.into_iter().for_each(|place| self.turn(place));
     }
 
-    /// Gives a turn to a connection that has mail.
-    fn answer(&mut self, place: usize, id: u64) {
-        let connection = self.connections.get(place).and_then(Option::as_ref);
-        match connection.map(|connection| connection.client()) {
-            Some(client) if client.id == id && client.killed() => self.close(place),
-            Some(client) if client.id == id => self.turn(place),
-            _ => {}
-        }
-    }
-
-    fn turn(&mut self, place: usize) {
-        let Some(Some(connection)) = self.connections.get_mut(place) else {
+    fn turn(&self, place: usize) {
+        let lent = self.seats.borrow_mut().lend(place);
+        let Some(mut connection) = lent else {
             return;
         };
+        let mut spare = self.spare.take();
         let stats = &self.shared.desks[self.number].stats;
-        let before = connection.held();
-        let next = connection.turn(&self.shared, stats, &mut self.spare);
-        Stats::add(&stats.held, connection.held().wrapping_sub(before) as u64);
-        if connection.is_paused() {
-            self.paused.insert(place);
-        }
-        let due = connection.due().map(|due| {
-            let now = Instant::now();
-            // One that is overdue has no room for its reply.
-            if due <= now { now + SWEEP_TICK } else { due }
-        });
-        let before = match due {
-            Some(at) => self.scheduled.insert(place, at),
-            None => self.scheduled.remove(&place),
-        };
-        before.map(|at| self.due.remove(&(at, place)));
-        due.map(|at| self.due.insert((at, place)));
-        match next {
-            Next::Event => {}
-            Next::Turn if self.turns.contains(&place) => {}
-            Next::Turn => self.turns.push_back(place),
-            Next::Close => self.close(place),
-        }
-    }
-
-    fn close(&mut self, place: usize) {
-        if let Some(mut connection) = self.connections.get_mut(place).and_then(Option::take) {
-            let due = self.scheduled.remove(&place);
-            due.map(|at| self.due.remove(&(at, place)));
-            // The connection may already be gone; then there is nothing to undo.
-            let _ = self.poll.registry().deregister(connection.socket().tcp());
-            connection.socket().end();
-            Stats::add(
-                &self.stats().held,
-                0u64.wrapping_sub(connection.held() as u64),
-            );
-            self.shared.registry.remove(connection.client().id);
-            self.vacant.push(place);
-        }
-    }
-
-    /// Another thread wants something: connections to take over, or to end.
-    fn wake(&mut self) {
-        let arrivals = {
-            let desk = &self.shared.desks[self.number];
-            std::mem::take(&mut *desk.arrivals.lock().unwrap_or_else(PoisonError::into_inner))
-        };
-        for arrival in arrivals {
-            self.welcome(arrival);
-        }
-        let killed = |c: &Option<Box<Connection>>| c.as_ref().is_some_and(|c| c.client().killed());
-        let doomed: Vec<usize> = (0..self.connections.len())
-            .filter(|i| killed(&self.connections[*i]))
-            .collect();
-        for place in doomed {
-            self.close(place);
-        }
-    }
-
-    /// Takes all connections that wait at the listener.
-    fn accept(&mut self) {
-        for i in 0..self.listeners.len() {
-            let secure = self.listeners[i].secure;
-            loop {
-                match self.listeners[i].socket.accept() {
-                    Ok((stream, _)) => self.assign(stream, secure),
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    // Nothing left, or no descriptors left: the tick tries again.
-                    Err(_) => break,
-                }
-            }
-        }
-    }
-
-    fn assign(&mut self, mut stream: TcpStream, secure: bool) {
-        let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else {
-            return; // gone already
-        };
-        let Some(client) =
-            self.shared
-                .registry
-                .add(peer, local, self.shared.control.settings.max_clients())
-        else {
-            Stats::add(&self.stats().rejected, 1);
-            // A courtesy: the connection ends either way.
-            if !secure {
-                let _ = stream.write(b"-ERR max number of clients reached\r\n");
-            }
-            return;
-        };
-        Stats::add(&self.stats().connections, 1);
-        // Only costs latency when it fails.
-        let _ = stream.set_nodelay(true);
-        client
-            .activity
-            .fd
-            .store(stream.as_raw_fd(), Ordering::Relaxed);
-        let secure = secure.then(|| self.shared.tls.clone()).flatten();
-        let Ok(socket) = Socket::new(stream, secure) else {
-            self.shared.registry.remove(client.id);
-            return;
-        };
-        let arrival = Arrival { socket, client };
-        let worker = self.next % self.shared.desks.len();
-        self.next = worker + 1;
-        if worker == self.number {
-            return self.welcome(arrival);
-        }
-        let desk = &self.shared.desks[worker];
-        desk.arrivals
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(arrival);
-        // If it fails, the worker finds the arrival at its next tick.
-        let _ = desk.waker.wake();
-    }
-
-    fn welcome(&mut self, Arrival { mut socket, client }: Arrival) {
-        let place = self.vacant.pop().unwrap_or(self.connections.len());
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        if self
-            .poll
-            .registry()
-            .register(socket.tcp(), Token(place), interest)
-            .is_err()
-        {
-            self.shared.registry.remove(client.id);
-            self.vacant.push(place);
-            return;
-        }
-        let identity = self.shared.control.users.newcomer();
-        // A client has one seat: it was none until now.
-        let _ = client.seat.set((self.number, place));
-        let connection = Box::new(Connection::new(socket, client, identity));
-        if place == self.connections.len() {
-            self.connections.push(None);
-        }
-        self.connections[place] = Some(connection);
-        self.turn(place);
-    }
-
-    /// Cleans buckets for a while, at most all of them once.
-    fn sweep(&mut self) {
-        let start = Instant::now();
-        let store = &self.shared.store;
-        // A look at a bucket takes nanoseconds, or majority round trips where it has copies.
-        let mut few = 1;
-        for _ in 0..store.buckets().div_ceil(SWEEP) + SWEEP.ilog2() as usize {
-            // Memory trouble shows in the commands; the sweep just tries again.
-            let Ok(swept) = store.sweep(&mut self.sweep, few) else {
-                return;
-            };
-            few = SWEEP.min(2 * few);
-            Stats::add(&self.stats().swept, swept.cleaned as u64);
-            if swept.looked == 0 && self.shed.elapsed() >= SHED {
-                self.shed = Instant::now();
-                let _ = store.shed();
-            }
-            if swept.looked == 0 || start.elapsed() >= SWEEP_TIME {
-                return;
-            }
-        }
-    }
-
-    /// Connections that a pause holds have a turn, in case it is over.
-    fn resume(&mut self) {
-        for place in std::mem::take(&mut self.paused) {
-            self.turn(place);
-        }
-    }
-
-    /// Ends connections that have sent nothing for too long.
-    fn end_idle(&mut self) {
-        let limit = Duration::from_secs(self.shared.control.settings.timeout());
-        if limit.is_zero() {
-            return;
-        }
-        let late = |connection: &Option<Box<Connection>>| {
-            connection.as_ref().is_some_and(|connection| {
-                let client = connection.client();
-                let waits = client.activity.blocked.load(Ordering::Relaxed);
-                client.idle() > limit && !waits && !client.activity.subscribes()
-            })
-        };
-        let idle: Vec<usize> = (0..self.connections.len())
-            .filter(|i| late(&self.connections[*i]))
-            .collect();
-        for place in idle {
-            self.close(place);
-        }
-    }
-
-    fn tick(&mut self) {
-        if self.swept.elapsed() < self.pace() {
-            return;
-        }
-        self.swept = Instant::now();
-        self.wake();
-        self.accept();
-        self.resume();
-        if self.looked.elapsed() >= LOOK {
-            self.looked = Instant::now();
-            self.end_idle();
-        }
-        match self.listeners.is_empty() {
-            false => {
-                // Users that cannot be read now stay as they were, and are asked for again.
-                if let Ok(true) = self.shared.control.users.refresh(&self.shared.store) {
-                    self.shared.end_strangers();
-                }
-                let shared = &self.shared;
-                // The same: commands that add something say so if the rack cannot be asked.
-                let _ = shared.control.refresh_memory(&shared.store);
-                shared.control.rates.look([
-                    shared.total(|stats| &stats.commands),
-                    shared.total(|stats| &stats.input),
-                    shared.total(|stats| &stats.output),
-                ]);
-                self.sweep();
-            }
-            true => self.shared.store.catch_up(),
-        }
+        let next = connection.turn(&self.shared, stats, &mut spare);
+        self.spare.set(spare);
+        self.seats.borrow_mut().take_back(place, connection, next);
     }
 }
 
-impl<M: Memory> Drop for Worker<M> {
-    fn drop(&mut self) {
-        for connection in self.connections.iter_mut().flatten() {
-            self.shared.registry.remove(connection.client().id);
+/// Serves the connections in the middle of a script, which are told that the worker is busy.
+fn attend<M: Memory>(
+    shared: &Shared<M>,
+    number: usize,
+    seats: &RefCell<Seats<M>>,
+    busy: &'static str,
+) {
+    // It is called within a turn only, when nobody has them.
+    let Ok(mut seats) = seats.try_borrow_mut() else {
+        return;
+    };
+    let mut events = Events::with_capacity(EVENTS);
+    if seats.await_events(&mut events, false).is_err() {
+        return; // the worker finds out
+    }
+    events.iter().for_each(|event| seats.note(event));
+    let mut places: Vec<usize> = seats.ready.drain(..).collect();
+    places.extend(seats.turns.drain(..));
+    let client = acting();
+    for place in places {
+        if let Some(mut connection) = seats.lend(place) {
+            let stats = &shared.desks[number].stats;
+            let next = connection.turn_while_busy(shared, stats, busy);
+            seats.take_back(place, connection, next);
         }
     }
+    act_for(client);
 }

@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use self::options::Options;
 use self::patterns::Pattern;
 use super::{Call, Failure, MAX_REPLY, Outcome};
+use crate::acl::may_read_all;
 use crate::error::{Error, Result};
 use crate::memory::{Access, Memory};
 use crate::store::collection::unhashed;
@@ -35,8 +36,7 @@ pub(super) fn sort_ro<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 
 fn run<M: Memory>(call: &mut Call<'_, '_, M>, options: &Options<'_>) -> Outcome {
     // Other keys are for those who may read all.
-    let user = &call.session.user;
-    if !user.is_open() && !user.selectors().any(|selector| selector.all_keys) {
+    if !may_read_all(call.shared, call.session, call.command, call.args) {
         options.name_no_keys()?;
     }
     let sorted = one_step(&call.db, call.word(1), options)??;

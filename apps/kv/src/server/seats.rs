@@ -1,0 +1,451 @@
+//! A worker's connections, and how they come and go.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::io::{ErrorKind, Write};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use mio::event::Event;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
+
+use super::connection::{Connection, Next};
+use super::shared::{Arrival, Shared, Stats};
+use super::tls::Socket;
+use crate::memory::Memory;
+use crate::store::Sweep;
+
+/// The worker's own waker.
+pub(crate) const WAKER: Token = Token(usize::MAX);
+/// The listener.
+pub(crate) const LISTENER: Token = Token(usize::MAX - 1);
+/// The listener that speaks TLS, if there is another.
+pub(crate) const SECURE: Token = Token(usize::MAX - 2);
+/// How often a worker looks up with nothing to do.
+const TICK: Duration = Duration::from_millis(100);
+/// Buckets swept between two looks at the time.
+const SWEEP: usize = 64;
+/// How often memory for buckets is given back.
+const SHED: Duration = Duration::from_secs(1);
+/// How often connections are looked at that may have been quiet for too long.
+const LOOK: Duration = Duration::from_secs(1);
+/// Time for sweeping in a tick.
+const SWEEP_TIME: Duration = Duration::from_millis(1);
+/// How often a worker looks up while a sweep is under way, which then takes a tenth of its time,
+/// a little at once.
+const SWEEP_TICK: Duration = Duration::from_millis(10);
+
+/// Where clients come in.
+pub(crate) struct Listener {
+    pub socket: TcpListener,
+    /// They speak TLS.
+    pub secure: bool,
+}
+
+/// What happened to a connection that has its turn.
+struct Missed {
+    place: usize,
+    readable: bool,
+    ended: bool,
+}
+
+/// The connections of a worker. One that has its turn is lent out meanwhile.
+pub(crate) struct Seats<M: Memory> {
+    shared: Arc<Shared<M>>,
+    number: usize,
+    poll: Poll,
+    listeners: Vec<Listener>,
+    connections: Vec<Option<Box<Connection>>>,
+    vacant: Vec<usize>,
+    /// Connections of which events were noted, for a turn.
+    pub ready: VecDeque<usize>,
+    /// Connections that want another turn.
+    pub turns: VecDeque<usize>,
+    /// No more than one for each place.
+    missed: Vec<Missed>,
+    /// Which worker gets the next connection.
+    next: usize,
+    sweep: Sweep,
+    swept: Instant,
+    shed: Instant,
+    /// Connections whose next command waits for the end of a pause.
+    paused: BTreeSet<usize>,
+    looked: Instant,
+    /// When connections are to have a turn in any case, and their places.
+    due: BTreeSet<(Instant, usize)>,
+    /// The same by place.
+    scheduled: HashMap<usize, Instant>,
+}
+
+impl<M: Memory> Seats<M> {
+    pub fn new(
+        shared: Arc<Shared<M>>,
+        number: usize,
+        poll: Poll,
+        listeners: Vec<Listener>,
+    ) -> Self {
+        Self {
+            shared,
+            number,
+            poll,
+            listeners,
+            connections: Vec::new(),
+            vacant: Vec::new(),
+            ready: VecDeque::new(),
+            turns: VecDeque::new(),
+            missed: Vec::new(),
+            next: 0,
+            sweep: Sweep::default(),
+            swept: Instant::now(),
+            shed: Instant::now(),
+            paused: BTreeSet::new(),
+            looked: Instant::now(),
+            due: BTreeSet::new(),
+            scheduled: HashMap::new(),
+        }
+    }
+
+    /// Looks for events; waits for some with `wait`, if nobody wants a turn.
+    pub fn await_events(&mut self, events: &mut Events, wait: bool) -> std::io::Result<()> {
+        let rest = match wait && self.turns.is_empty() {
+            true => self.rest(),
+            false => Duration::ZERO,
+        };
+        if let Err(error) = self.poll.poll(events, Some(rest))
+            && error.kind() != ErrorKind::Interrupted
+        {
+            return Err(error);
+        }
+        Stats::add(&self.stats().calls, 1);
+        Ok(())
+    }
+
+    /// Takes note of an event; its connection is to have a turn.
+    pub fn note(&mut self, event: &Event) {
+        let place = match event.token() {
+            WAKER => return self.wake(),
+            LISTENER | SECURE => return self.accept(),
+            Token(place) => place,
+        };
+        let readable = event.is_readable();
+        let ended = event.is_read_closed() || event.is_error();
+        match self.connections.get_mut(place) {
+            Some(Some(connection)) => {
+                connection.notice(readable, ended);
+                self.ready.push_back(place);
+            }
+            _ => self.miss(place, readable, ended),
+        }
+    }
+
+    /// How long it may sleep without a request.
+    fn rest(&self) -> Duration {
+        let rest = self.pace();
+        let due = self
+            .due
+            .first()
+            .map(|(at, _)| at.saturating_duration_since(Instant::now()));
+        due.map_or(rest, |due| rest.min(due))
+    }
+
+    /// How often it looks up.
+    fn pace(&self) -> Duration {
+        match self.sweep.is_under_way() {
+            true => SWEEP_TICK,
+            false => TICK,
+        }
+    }
+
+    fn stats(&self) -> &Stats {
+        &self.shared.desks[self.number].stats
+    }
+
+    /// It is told when it is back.
+    fn miss(&mut self, place: usize, readable: bool, ended: bool) {
+        match self.missed.iter_mut().find(|missed| missed.place == place) {
+            Some(missed) => {
+                missed.readable |= readable;
+                missed.ended |= ended;
+            }
+            None => self.missed.push(Missed {
+                place,
+                readable,
+                ended,
+            }),
+        }
+    }
+
+    /// Whose time has come.
+    pub fn overdue(&self) -> Vec<usize> {
+        let now = Instant::now();
+        let due = self.due.iter().take_while(|(at, _)| *at <= now);
+        due.map(|(_, place)| *place).collect()
+    }
+
+    /// Whether a connection that has mail is to have a turn. One that is killed ends.
+    pub fn is_called(&mut self, place: usize, id: u64) -> bool {
+        let connection = self.connections.get(place).and_then(Option::as_ref);
+        match connection.map(|connection| connection.client()) {
+            Some(client) if client.id == id && client.killed() => self.close(place),
+            Some(client) if client.id == id => return true,
+            _ => {}
+        }
+        false
+    }
+
+    /// Lends a connection out for its turn.
+    pub fn lend(&mut self, place: usize) -> Option<Box<Connection>> {
+        let connection = self.connections.get_mut(place)?.take()?;
+        let held = connection.held() as u64;
+        Stats::add(&self.stats().held, 0u64.wrapping_sub(held));
+        Some(connection)
+    }
+
+    /// It has had its turn.
+    pub fn take_back(&mut self, place: usize, mut connection: Box<Connection>, mut next: Next) {
+        Stats::add(&self.stats().held, connection.held() as u64);
+        if let Some(at) = self.missed.iter().position(|missed| missed.place == place) {
+            let missed = self.missed.swap_remove(at);
+            connection.notice(missed.readable, missed.ended);
+            if next == Next::Event {
+                next = Next::Turn;
+            }
+        }
+        if connection.is_paused() {
+            self.paused.insert(place);
+        }
+        let due = connection.due().map(|due| {
+            let now = Instant::now();
+            // One that is overdue has no room for its reply.
+            if due <= now { now + SWEEP_TICK } else { due }
+        });
+        self.connections[place] = Some(connection);
+        let before = match due {
+            Some(at) => self.scheduled.insert(place, at),
+            None => self.scheduled.remove(&place),
+        };
+        before.map(|at| self.due.remove(&(at, place)));
+        due.map(|at| self.due.insert((at, place)));
+        match next {
+            Next::Event => {}
+            Next::Turn => self.want_turn(place),
+            Next::Close => self.close(place),
+        }
+    }
+
+    fn want_turn(&mut self, place: usize) {
+        if !self.turns.contains(&place) {
+            self.turns.push_back(place);
+        }
+    }
+
+    fn close(&mut self, place: usize) {
+        if let Some(mut connection) = self.connections.get_mut(place).and_then(Option::take) {
+            let due = self.scheduled.remove(&place);
+            due.map(|at| self.due.remove(&(at, place)));
+            // The connection may already be gone; then there is nothing to undo.
+            let _ = self.poll.registry().deregister(connection.socket().tcp());
+            connection.socket().end();
+            Stats::add(
+                &self.stats().held,
+                0u64.wrapping_sub(connection.held() as u64),
+            );
+            self.shared.registry.remove(connection.client().id);
+            self.vacant.push(place);
+        }
+    }
+
+    /// Another thread wants something: connections to take over, or to end.
+    fn wake(&mut self) {
+        let arrivals = {
+            let desk = &self.shared.desks[self.number];
+            std::mem::take(&mut *desk.arrivals.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        for arrival in arrivals {
+            self.welcome(arrival);
+        }
+        let killed = |c: &Option<Box<Connection>>| c.as_ref().is_some_and(|c| c.client().killed());
+        let doomed: Vec<usize> = (0..self.connections.len())
+            .filter(|i| killed(&self.connections[*i]))
+            .collect();
+        for place in doomed {
+            self.close(place);
+        }
+    }
+
+    /// Takes all connections that wait at the listener.
+    fn accept(&mut self) {
+        for i in 0..self.listeners.len() {
+            let secure = self.listeners[i].secure;
+            loop {
+                match self.listeners[i].socket.accept() {
+                    Ok((stream, _)) => self.assign(stream, secure),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    // Nothing left, or no descriptors left: the tick tries again.
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    fn assign(&mut self, mut stream: TcpStream, secure: bool) {
+        let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else {
+            return; // gone already
+        };
+        let Some(client) =
+            self.shared
+                .registry
+                .add(peer, local, self.shared.control.settings.max_clients())
+        else {
+            Stats::add(&self.stats().rejected, 1);
+            // A courtesy: the connection ends either way.
+            if !secure {
+                let _ = stream.write(b"-ERR max number of clients reached\r\n");
+            }
+            return;
+        };
+        Stats::add(&self.stats().connections, 1);
+        // Only costs latency when it fails.
+        let _ = stream.set_nodelay(true);
+        client
+            .activity
+            .fd
+            .store(stream.as_raw_fd(), Ordering::Relaxed);
+        let secure = secure.then(|| self.shared.tls.clone()).flatten();
+        let Ok(socket) = Socket::new(stream, secure) else {
+            self.shared.registry.remove(client.id);
+            return;
+        };
+        let arrival = Arrival { socket, client };
+        let worker = self.next % self.shared.desks.len();
+        self.next = worker + 1;
+        if worker == self.number {
+            return self.welcome(arrival);
+        }
+        let desk = &self.shared.desks[worker];
+        desk.arrivals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(arrival);
+        // If it fails, the worker finds the arrival at its next tick.
+        let _ = desk.waker.wake();
+    }
+
+    fn welcome(&mut self, Arrival { mut socket, client }: Arrival) {
+        let place = self.vacant.pop().unwrap_or(self.connections.len());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if self
+            .poll
+            .registry()
+            .register(socket.tcp(), Token(place), interest)
+            .is_err()
+        {
+            self.shared.registry.remove(client.id);
+            self.vacant.push(place);
+            return;
+        }
+        let identity = self.shared.control.users.newcomer();
+        // A client has one seat: it was none until now.
+        let _ = client.seat.set((self.number, place));
+        let connection = Box::new(Connection::new(socket, client, identity));
+        if place == self.connections.len() {
+            self.connections.push(None);
+        }
+        self.connections[place] = Some(connection);
+        self.want_turn(place);
+    }
+
+    /// Cleans buckets for a while, at most all of them once.
+    fn sweep(&mut self) {
+        let start = Instant::now();
+        let store = &self.shared.store;
+        // A look at a bucket takes nanoseconds, or majority round trips where it has copies.
+        let mut few = 1;
+        for _ in 0..store.buckets().div_ceil(SWEEP) + SWEEP.ilog2() as usize {
+            // Memory trouble shows in the commands; the sweep just tries again.
+            let Ok(swept) = store.sweep(&mut self.sweep, few) else {
+                return;
+            };
+            few = SWEEP.min(2 * few);
+            Stats::add(&self.stats().swept, swept.cleaned as u64);
+            if swept.looked == 0 && self.shed.elapsed() >= SHED {
+                self.shed = Instant::now();
+                let _ = store.shed();
+            }
+            if swept.looked == 0 || start.elapsed() >= SWEEP_TIME {
+                return;
+            }
+        }
+    }
+
+    /// Connections that a pause holds have a turn, in case it is over.
+    fn resume(&mut self) {
+        for place in std::mem::take(&mut self.paused) {
+            self.want_turn(place);
+        }
+    }
+
+    /// Ends connections that have sent nothing for too long.
+    fn end_idle(&mut self) {
+        let limit = Duration::from_secs(self.shared.control.settings.timeout());
+        if limit.is_zero() {
+            return;
+        }
+        let late = |connection: &Option<Box<Connection>>| {
+            connection.as_ref().is_some_and(|connection| {
+                let client = connection.client();
+                let waits = client.activity.blocked.load(Ordering::Relaxed);
+                client.idle() > limit && !waits && !client.activity.subscribes()
+            })
+        };
+        let idle: Vec<usize> = (0..self.connections.len())
+            .filter(|i| late(&self.connections[*i]))
+            .collect();
+        for place in idle {
+            self.close(place);
+        }
+    }
+
+    /// What is done now and then.
+    pub fn tick(&mut self) {
+        if self.swept.elapsed() < self.pace() {
+            return;
+        }
+        self.swept = Instant::now();
+        self.wake();
+        self.accept();
+        self.resume();
+        if self.looked.elapsed() >= LOOK {
+            self.looked = Instant::now();
+            self.end_idle();
+        }
+        match self.listeners.is_empty() {
+            false => {
+                // Users that cannot be read now stay as they were, and are asked for again.
+                if let Ok(true) = self.shared.control.users.refresh(&self.shared.store) {
+                    self.shared.end_strangers();
+                }
+                let shared = &self.shared;
+                // The same: commands that add something say so if the rack cannot be asked.
+                let _ = shared.control.refresh_memory(&shared.store);
+                shared.control.rates.look([
+                    shared.total(|stats| &stats.commands),
+                    shared.total(|stats| &stats.input),
+                    shared.total(|stats| &stats.output),
+                ]);
+                self.sweep();
+            }
+            true => self.shared.store.catch_up(),
+        }
+    }
+}
+
+impl<M: Memory> Drop for Seats<M> {
+    fn drop(&mut self) {
+        for connection in self.connections.iter_mut().flatten() {
+            self.shared.registry.remove(connection.client().id);
+        }
+    }
+}
