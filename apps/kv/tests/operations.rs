@@ -186,6 +186,7 @@ fn connections_are_told_apart() {
         "sub=0",
         "resp=2",
         "idle=0",
+        "qbuf=13",
     ] {
         assert!(own.contains(&format!(" {field} ")), "{field} in {own}");
     }
@@ -236,6 +237,11 @@ fn a_pause_holds_what_writes() {
     assert_eq!(writer.say("CLIENT ID"), ":2");
     assert_eq!(client.say("CLIENT PAUSE 1000000 WRITE"), "+OK");
     assert_eq!(writer.say("GET k"), "nil");
+    // Scripts that say that they only read are held up as little.
+    let reads = b"#!lua flags=no-writes\nreturn 'read'";
+    assert_eq!(writer.call(&[b"EVAL", reads, b"0"]), "\"read\"");
+    let sha = writer.call(&[b"SCRIPT", b"LOAD", reads]);
+    assert_eq!(writer.say(&format!("EVALSHA {sha} 0")), "\"read\"");
     writer.send(&[b"SET", b"k", b"v"]);
     writer.send(&[b"GET", b"k"]);
     while client.say("CLIENT LIST ID 2").contains(" qbuf=0 ") {}
@@ -269,12 +275,16 @@ fn info_counts_commands_and_errors() {
         < -WRONGPASS invalid username-password pair or user is disabled.
         > CONFIG GET databases
         < [\"databases\" \"16\"]
+        > EVAL \"redis.pcall('incr', 'a') redis.call('llen', 'l') return redis.call('llen', 'l')\" 0
+        < :0
         ",
     );
     let counts = client.say("INFO commandstats errorstats");
     for (name, calls, rejected, failed) in [
         ("set", 1, 0, 0),
-        ("incr", 1, 0, 1),
+        ("incr", 2, 0, 2),
+        ("llen", 2, 0, 0),
+        ("eval", 1, 0, 0),
         ("get", 0, 1, 0),
         ("auth", 1, 0, 1),
         ("config|get", 1, 0, 0),
@@ -290,7 +300,7 @@ fn info_counts_commands_and_errors() {
         );
     }
     assert!(
-        counts.contains("errorstat_ERR:count=2\\r\\nerrorstat_WRONGPASS:count=1"),
+        counts.contains("errorstat_ERR:count=3\\r\\nerrorstat_WRONGPASS:count=1"),
         "{counts}"
     );
     let default = client.say("INFO");

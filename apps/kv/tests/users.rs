@@ -207,6 +207,30 @@ fn rules_are_shown_as_redis_shows_them() {
 }
 
 #[test]
+fn the_selector_that_comes_farthest_explains_and_may_read_all() {
+    let server = server(|_| {});
+    let mut admin = Client::new(server.local_addr());
+    let mut bob = Client::new(server.local_addr());
+    admin.say("ACL SETUSER bob on nopass +mget ~key (+mget ~key ~other) (+sort +sort_ro ~list)");
+    admin.say("RPUSH list 1");
+    assert_eq!(bob.say("AUTH bob x"), "+OK");
+    for words in ["MGET other third", "MGET key other third"] {
+        admin.say("ACL LOG RESET");
+        assert!(bob.say(words).starts_with("-NOPERM"));
+        let log = admin.say("ACL LOG");
+        assert!(log.contains(r#""object" "third""#), "{log}");
+    }
+    let denied = "-ERR BY option of SORT denied due to insufficient ACL permissions.";
+    assert_eq!(bob.say("SORT list BY v*"), denied);
+    // Who may read any key by another rule than this command's may not by this one.
+    admin.say("ACL SETUSER bob (+get %R~*) (+sort ~list %W~*)");
+    assert_eq!(bob.say("SORT list BY v*"), denied);
+    admin.say("ACL SETUSER bob (+sort ~list %R~*)");
+    assert_eq!(bob.say("SORT list BY v*"), "[\"1\"]");
+    server.shutdown();
+}
+
+#[test]
 fn who_may_not_hear_a_channel_any_more_is_cut_off() {
     let server = server(|_| {});
     let mut admin = Client::new(server.local_addr());

@@ -4,7 +4,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::{Call, Command, Failure, Flags, MAX_REPLY, Outcome, SHOWN, eviction, monitor};
+use super::{
+    Call, Command, Failure, Flags, MAX_REPLY, Outcome, SHOWN, eviction, monitor, scripting,
+};
 use crate::acl::{Context, permitted};
 use crate::error::Error;
 use crate::memory::Memory;
@@ -256,14 +258,19 @@ pub(crate) fn waits<M: Memory>(shared: &Shared<M>, session: &Session, args: Args
     let Some(position) = shared.commands.find(args.at(0)) else {
         return false;
     };
-    let writes = |position: usize| {
+    let writes = |position: usize, args: Args<'_>| {
         let command = shared.commands.at(position);
-        command.flags.has(Flags::WRITE) || MAY_WRITE.contains(&command.name)
+        let may_write = MAY_WRITE.contains(&command.name);
+        command.flags.has(Flags::WRITE)
+            || may_write && !scripting::only_reads(shared, command, args)
     };
     let queue = session.queue.iter().flat_map(|queue| &queue.commands);
-    let queue_writes = args.is(0, "exec") && queue.into_iter().any(|queued| writes(queued.command));
+    let queue_writes = args.is(0, "exec")
+        && queue
+            .into_iter()
+            .any(|queued| writes(queued.command, queued.args.args()));
     let all = shared.control.pause.is_for_all() && !args.is(0, "client");
-    all || queue_writes || writes(position)
+    all || queue_writes || writes(position, args)
 }
 
 /// Runs the command at `position` of the table; counts it, and keeps it if it is slow.

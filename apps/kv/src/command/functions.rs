@@ -12,6 +12,7 @@ use crate::resp::args::Args;
 use crate::resp::reply::Reply;
 use crate::script::functions::{Functions, Library, VERSION, library_name};
 use crate::script::running::{Called, Entered, LOADING, Running};
+use crate::server::shared::Shared;
 use crate::store::{Db, Plan, SetOptions};
 
 /// Where the libraries are, in the database that no client sees.
@@ -54,19 +55,30 @@ fn with<M: Memory>(
     call: &mut Call<'_, '_, M>,
     f: impl FnOnce(&mut Call<'_, '_, M>, &mut Functions) -> Outcome,
 ) -> Outcome {
-    let internal = call.db.internal();
-    let mut version = Vec::new();
-    internal.get_range(LIBRARIES, 0, VERSION as i64 - 1, &mut version)?;
-    let mut functions = match Functions::take(&version) {
-        Some(functions) => functions,
-        None => {
-            let running = loading(call);
-            Box::new(read(&internal, &running.running)?)
-        }
-    };
+    let mut functions = loaded(call.shared, call.db)?;
     let outcome = f(call, &mut functions);
     functions.keep();
     outcome
+}
+
+/// The libraries as they are now, as this thread has them, or will.
+fn loaded<M: Memory>(shared: &Shared<M>, db: Db<'_, M>) -> Result<Box<Functions>, Failure> {
+    let internal = db.internal();
+    let mut version = Vec::new();
+    internal.get_range(LIBRARIES, 0, VERSION as i64 - 1, &mut version)?;
+    match Functions::take(&version) {
+        Some(functions) => Ok(functions),
+        None => Ok(Box::new(read(&internal, &loading(shared).running)?)),
+    }
+}
+
+/// Whether a function says that it only reads.
+pub(super) fn only_reads<M: Memory>(shared: &Shared<M>, name: &[u8]) -> Result<bool, Failure> {
+    let functions = loaded(shared, shared.store.first())?;
+    let found = functions.find(name);
+    let only_reads = found.is_some_and(|function| function.callback.permissions.no_writes());
+    functions.keep();
+    Ok(only_reads)
 }
 
 fn read<M: Memory>(internal: &Db<'_, M>, running: &Arc<Running>) -> Result<Functions, Failure> {
@@ -92,10 +104,10 @@ pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
 }
 
 /// Libraries are about to be loaded.
-fn loading<'a, M: Memory>(call: &Call<'a, '_, M>) -> Entered<'a> {
-    let busy_after = call.shared.control.settings.busy_after();
+fn loading<M: Memory>(shared: &Shared<M>) -> Entered<'_> {
+    let busy_after = shared.control.settings.busy_after();
     let called = Some(Called::default());
-    call.shared.scripts.enter(called, LOADING, busy_after)
+    shared.scripts.enter(called, LOADING, busy_after)
 }
 
 /// Changes the libraries in one step: `f` says which texts there are from now on.
@@ -103,7 +115,7 @@ fn change<M: Memory>(
     call: &Call<'_, '_, M>,
     f: impl FnOnce(&[Library]) -> Result<Vec<Vec<u8>>, Failure>,
 ) -> Outcome {
-    let running = loading(call);
+    let running = loading(call.shared);
     let apply = |internal: Db<'_, M>| {
         let have = read(&internal, &running.running)?;
         let codes = f(&have.libraries)?;

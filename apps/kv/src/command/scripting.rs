@@ -17,6 +17,7 @@ use crate::resp::reply::Protocol;
 use crate::script::api::Host;
 use crate::script::engine::{Compiled, Ended, Engine};
 use crate::script::errors::Stop;
+use crate::script::header::Header;
 use crate::script::running::{Called, LONGEST, Running};
 use crate::script::sha1::{self, Sha};
 use crate::server::session::{Session, Unheld};
@@ -119,6 +120,32 @@ fn keep<M: Memory>(scripts: &Db<'_, M>, sha: &Sha, text: &[u8]) -> Outcome {
         scripts.set_with(sha, text, SetOptions::default())?;
     }
     Ok(())
+}
+
+/// Whether a script's command runs a script that says that it only reads.
+pub(super) fn only_reads<M: Memory>(
+    shared: &Shared<M>,
+    command: &Command<M>,
+    args: Args<'_>,
+) -> bool {
+    if !command.takes(args.len()) {
+        return false;
+    }
+    let mut stored = Vec::new();
+    let text = match command.name {
+        "eval" => args.at(1),
+        "evalsha" => {
+            let found = sha1::named(args.at(1))
+                .map(|sha| shared.store.first().scripts().get(&sha, &mut stored));
+            if !matches!(found, Some(Ok(true))) {
+                return false;
+            }
+            &stored
+        }
+        "fcall" => return matches!(functions::only_reads(shared, args.at(1)), Ok(true)),
+        _ => return false,
+    };
+    Header::of(text).is_ok_and(|header| header.permissions.no_writes())
 }
 
 /// What a script's command touches besides the keys of the script, in the database of scripts:

@@ -11,7 +11,7 @@ pub(crate) mod decimal;
 pub(crate) mod engine;
 pub(crate) mod errors;
 pub(crate) mod functions;
-mod header;
+pub(crate) mod header;
 mod libraries;
 pub(crate) mod running;
 pub(crate) mod sha1;
