@@ -53,8 +53,8 @@ pub use clock::Clock;
 pub use error::{Error, Result};
 pub use server::{BindError, InfoSection, Server, ServerConfig, TlsConfig};
 pub use store::{
-    Condition, Db, ExpireIf, Expiry, Keys, Kind, Losses, Mark, Meta, Options, Plan, SetOptions,
-    SetOutcome, Store, Sweep, Swept, Transaction, Values,
+    CannotLeave, Condition, Db, ExpireIf, Expiry, Keys, Kind, Losses, Mark, Meta, Moved, Options,
+    Plan, SetOptions, SetOutcome, Store, Sweep, Swept, Transaction, Values,
 };
 
 /// Databases in a store.

@@ -109,6 +109,22 @@ pub trait Memory: Clone + Send + Sync + 'static {
         Fate::Live
     }
 
+    /// The node whose memory an address is, or `None` where it is no single one's: then it need not
+    /// be moved when a node leaves.
+    fn home_of(&self, _addr: u64) -> Option<u16> {
+        None
+    }
+
+    /// From now on this node gives out none of its memory, to nobody: there is no room left. Or it
+    /// does again.
+    fn withhold(&self, _yes: bool) {}
+
+    /// Bytes of this node's memory that are given out, or kept by others for what they allocate
+    /// next.
+    fn given_bytes(&self) -> usize {
+        0
+    }
+
     /// Whether no member has ever died or left.
     fn undisturbed(&self) -> bool {
         true

@@ -115,6 +115,14 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Watches until fenced.
+    pub fn until_fenced(&mut self) {
+        while !self.rack.is_fenced() {
+            std::thread::sleep(LOOK);
+            self.look();
+        }
+    }
+
     /// The last rebuild; none in a switch.
     fn rebuilt(&self) -> Option<Rebuilt> {
         let node = self.rack.nodes().first()?;
@@ -252,6 +260,17 @@ pub fn leave(rack: Rack, role: Role, can_change: bool, lease: Duration) {
             ),
             Err(error) => eprintln!("node {node}: could not leave the rack: {error}"),
         },
+    }
+}
+
+/// The same for a node whose part of a store is at the others, or is to be lost.
+pub fn leave_store(rack: Rack, role: Role, can_change: bool) {
+    if !can_change {
+        return drop(rack);
+    }
+    match rack.leave_memory_behind() {
+        Ok(()) => eprintln!("{role}: has left the rack"),
+        Err(error) => eprintln!("{role}: could not leave the rack: {error}"),
     }
 }
 

@@ -3,7 +3,8 @@
 
 use rackmem::locked::BlockLock;
 use rackmem::{
-    AccessError, Config, LeaveError, Node, Rack, RackError, RegionError, RegionSpec, Shared,
+    AccessError, AllocError, Config, LeaveError, Node, Rack, RackError, RegionError, RegionSpec,
+    Shared,
 };
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -452,6 +453,38 @@ fn a_node_that_gives_no_memory_leaves_without_a_pause(fabric: &str) {
     assert!(matches!(back.leave(), Err(LeaveError::InUse { node: 1 })));
 }
 
+fn a_node_leaves_memory_behind_that_nobody_needs(fabric: &str) {
+    let cluster = Cluster::new("behind", fabric, 3);
+    let (mut racks, nodes) = cluster.nodes(3);
+    let counter: Shared<u64> = nodes[0].alloc(0).unwrap();
+    let far: Shared<u64> = nodes[1].attach(counter.addr()).unwrap();
+    let theirs = counters(&nodes[1], 4);
+    let seen: Shared<u64> = nodes[2].attach(theirs[0].addr()).unwrap();
+    seen.fetch_add(1).unwrap();
+    nodes[1].withhold_memory(true);
+    for node in &nodes {
+        let more = node.alloc_bytes_on(1, 1 << 16);
+        assert!(matches!(more, Err(AllocError::OutOfMemory { node: 1 })));
+    }
+    nodes[1].withhold_memory(false);
+    assert!(nodes[2].alloc_bytes_on(1, 1 << 16).is_ok());
+    far.fetch_add(5).unwrap();
+    racks[1].take().unwrap().leave_memory_behind().unwrap();
+    // What it had last is at home, and nobody waits for a lease.
+    assert_eq!(counter.read().unwrap(), 5);
+    let view = || racks[0].as_ref().unwrap().view().unwrap();
+    eventually("it is gone", || !view().live.contains(1));
+    let lost = seen.read();
+    assert!(matches!(
+        lost,
+        Err(AccessError::Rack(RackError::NodeLost { node: 1 }))
+    ));
+    let back = cluster.node(1);
+    let far: Shared<u64> = back.node(1).attach(counter.addr()).unwrap();
+    assert_eq!(far.fetch_add(1).unwrap(), 5);
+    assert_eq!(nodes[2].blocks_lost(), 0);
+}
+
 fn a_new_shadow_reads_back_what_is_in_the_switch(fabric: &str) {
     let cluster = Cluster::new("shadow", fabric, 3);
     let switch = cluster.switch();
@@ -585,6 +618,7 @@ macro_rules! over {
             work_goes_on_when_the_switch_dies_and_another_comes
             a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on
             a_node_that_gives_no_memory_leaves_without_a_pause
+            a_node_leaves_memory_behind_that_nobody_needs
             a_region_is_removed_by_who_dies_then
             what_died_with_a_node_is_handed_out_as_zeros
             a_new_shadow_reads_back_what_is_in_the_switch

@@ -48,6 +48,8 @@ pub(crate) const RECORD: usize = 32;
 pub(crate) const EXTENT_REF: usize = 16;
 /// The flag of a record whose value lives in an extent.
 pub(super) const EXTENT: u64 = 1;
+/// What stands in the place of doubt where a head page was moved.
+pub(super) const MOVED: u64 = 2;
 /// The flags' place in a record's first word.
 const FLAGS_SHIFT: u32 = 56;
 /// The kind's place in it.
@@ -233,6 +235,13 @@ impl<'a> Page<'a> {
     #[inline]
     pub fn is_doubtful(&self) -> bool {
         self.field(USED) >> 24 & 0xff != 0
+    }
+
+    /// Whether the bucket has another head page by now, elsewhere. A head page that has not says
+    /// nothing about its bucket: it is doubtful, too.
+    #[inline]
+    pub fn is_moved(&self) -> bool {
+        self.field(USED) >> 24 & 0xff == MOVED
     }
 
     /// The records, as far as they make sense.

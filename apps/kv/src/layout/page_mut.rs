@@ -118,6 +118,13 @@ impl<'a, 'v> PageMut<'a, 'v> {
         }
     }
 
+    /// The bucket's head page is elsewhere from now on.
+    pub fn moved(view: &mut WindowMut<'_>, geometry: &Geometry) {
+        Self::erased(view);
+        view.set_u64(0, geometry.magic);
+        view.set_u64(USED, HEADER as u64 | MOVED << 24);
+    }
+
     /// Takes these records in the place of its own, packed as they are in pages.
     pub fn replace_records(&mut self, records: &[u8], count: usize, next: u64) {
         self.view.grow(HEADER + records.len());
@@ -231,6 +238,17 @@ impl<'a, 'v> PageMut<'a, 'v> {
     pub fn set_record_expiry(&mut self, record: &Record, expiry: u64, stamp: u64) {
         self.view.set_u64(record.at + 16, expiry);
         self.view.set_u64(record.at + 24, stamp);
+    }
+
+    /// A record's value lies elsewhere, as long as before and the same.
+    pub fn set_record_addr(&mut self, record: &Record, addr: u64) {
+        self.view.set_u64(record.value_at(), addr);
+    }
+
+    /// A record's value in the page is this, as long as before, and means the same.
+    pub fn set_record_bytes(&mut self, record: &Record, bytes: &[u8]) {
+        let len = bytes.len().min(record.val_len);
+        self.view.write(record.value_at(), &bytes[..len]);
     }
 
     /// Tells a record that its extent now holds `len` bytes.

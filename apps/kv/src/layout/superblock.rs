@@ -16,6 +16,8 @@
 //!                                       first (`store/bus`)
 //!          64 events: u64               classes of keyspace events that are published, as bits
 //!          72 tables: [u64; 20]          of the slabs of each later generation, 0: there is none
+//!         232 leaving: u64              the nodes that leave, as bits; from bit 32 on the one
+//!                                       whose turn it is, and one (`store/leave`)
 //! block 2.. one per node: its counters
 //! then      slabs: [u64]                 of the roots
 //! ```
@@ -67,7 +69,10 @@ pub(crate) const MOST_DEPTH: u8 = 20;
 const GENERATIONS: usize = MOST_DEPTH as usize + 1;
 const TABLES: usize = SETTINGS_BYTES;
 
-const _: () = assert!(FLUSH_BYTES <= 256 && TABLES + 8 * (GENERATIONS - 1) <= 256);
+/// Where block 1 tells which nodes leave.
+pub(crate) const LEAVING: usize = TABLES + 8 * (GENERATIONS - 1);
+
+const _: () = assert!(FLUSH_BYTES <= 256 && LEAVING + 8 <= 256);
 
 /// Where a store's set-up stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,7 +238,8 @@ impl Map {
         self.slab_buckets(slab) * PAGE_STRIDE
     }
 
-    /// The node that a slab's memory is at, and the further pages of its buckets.
+    /// The node that a slab's memory begins at, and the further pages of its buckets. A node that
+    /// leaves moves it: the slab's address says where it is.
     pub fn home(&self, slab: usize) -> u16 {
         (slab % self.nodes) as u16
     }

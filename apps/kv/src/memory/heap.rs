@@ -3,7 +3,7 @@
 //! Freed memory is overwritten, and the books are kept: a store that reads what it freed,
 //! frees twice or leaks is caught by its tests.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -28,8 +28,11 @@ struct Books {
     /// First address never handed out.
     next: u64,
     free: HashMap<usize, Vec<u64>>,
-    live: HashMap<u64, usize>,
+    /// Of what is given out: how many bytes, and whose.
+    live: BTreeMap<u64, (usize, u16)>,
     live_bytes: usize,
+    /// The nodes that give out nothing.
+    withheld: HashSet<u16>,
     regions: HashMap<String, (u64, usize, u64)>,
     pages: HashMap<u64, Arc<HeapPages>>,
 }
@@ -258,22 +261,26 @@ impl Memory for HeapMemory {
         self.alloc_on(self.id, len)
     }
 
-    fn alloc_on(&self, _home: u16, len: usize) -> Result<u64, MemoryError> {
+    fn alloc_on(&self, home: u16, len: usize) -> Result<u64, MemoryError> {
+        if self.books().withheld.contains(&home) {
+            return Err(MemoryError::OutOfMemory);
+        }
         let addr = self.take(len)?;
         let mut books = self.books();
-        books.live.insert(addr, len);
+        books.live.insert(addr, (len, home));
         books.live_bytes += len;
         Ok(addr)
     }
 
     fn free(&self, addr: u64, len: usize) -> Result<(), MemoryError> {
         let mut books = self.books();
-        if books.live.get(&addr) != Some(&len) {
+        if books.live.get(&addr).map(|known| known.0) != Some(len) {
             return Err(MemoryError::Other(
                 format!("free of {len} bytes at {addr:#x}, which is not allocated").into(),
             ));
         }
         books.live.remove(&addr);
+        books.pages.remove(&addr);
         books.live_bytes -= len;
         drop(books);
         let rounded = self.rounded(len);
@@ -310,6 +317,34 @@ impl Memory for HeapMemory {
 
     fn used_bytes(&self) -> usize {
         self.live_bytes()
+    }
+
+    /// Regions are node 0's.
+    fn home_of(&self, addr: u64) -> Option<u16> {
+        let books = self.books();
+        let before = books.live.range(..=addr).next_back();
+        let holds = before.filter(|(start, (len, _))| addr - **start < *len as u64);
+        let mut regions = books.regions.values();
+        let of_region =
+            |region: &(u64, usize, u64)| (region.0..region.0 + region.1 as u64).contains(&addr);
+        match holds {
+            Some((_, (_, home))) => Some(*home),
+            None => regions.any(of_region).then_some(0),
+        }
+    }
+
+    fn withhold(&self, yes: bool) {
+        let withheld = &mut self.books().withheld;
+        let _ = match yes {
+            true => withheld.insert(self.id),
+            false => withheld.remove(&self.id),
+        };
+    }
+
+    fn given_bytes(&self) -> usize {
+        let books = self.books();
+        let mine = books.live.values().filter(|known| known.1 == self.id);
+        mine.map(|known| known.0).sum()
     }
 
     fn pages(&self, addr: u64, count: usize, len: usize) -> Result<Arc<HeapPages>, MemoryError> {

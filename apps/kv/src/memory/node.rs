@@ -216,6 +216,19 @@ impl Memory for Node {
         }
     }
 
+    #[inline]
+    fn home_of(&self, addr: u64) -> Option<u16> {
+        self.host_of(addr)
+    }
+
+    fn withhold(&self, yes: bool) {
+        self.withhold_memory(yes);
+    }
+
+    fn given_bytes(&self) -> usize {
+        self.metrics().memory.given as usize
+    }
+
     fn undisturbed(&self) -> bool {
         (0..Node::nodes(self) as u16).all(|node| match self.incarnation_of(node) {
             0 => true, // one that this process has not heard of yet

@@ -133,6 +133,11 @@ impl<'a, M: Memory> Bucket<'a, M> {
         }
     }
 
+    /// Where its slab is, as its holder found it.
+    pub fn slab_addr(&self) -> u64 {
+        self.slab.addr()
+    }
+
     /// The head page.
     #[inline]
     pub fn head(&self) -> Page<'_> {
@@ -216,6 +221,16 @@ impl<'a, M: Memory> Bucket<'a, M> {
         Ok(result)
     }
 
+    /// The bucket is elsewhere from now on: who comes here looks it up again.
+    pub fn mark_moved(&mut self) {
+        let heads = &self.slab.heads;
+        let inside = self.inside.as_mut().expect("it is not dropped");
+        if let Some(mut view) = heads.view_mut(inside, HEADER) {
+            PageMut::moved(&mut view, &self.core.geometry);
+            heads.trim(inside, HEADER);
+        }
+    }
+
     /// The head page is as if it was never written, and takes no memory any more.
     pub fn give_up_head(&mut self) -> Result<()> {
         let heads = &self.slab.heads;
@@ -262,8 +277,8 @@ impl<'a, M: Memory> Bucket<'a, M> {
 
     /// The node that further pages are allocated at.
     pub fn home(&self) -> u16 {
-        let (slab, _) = self.core.map.place(self.number);
-        self.core.map.home(slab)
+        let home = self.core.memory.home_of(self.slab.addr());
+        home.unwrap_or_else(|| self.core.map.home(self.core.map.place(self.number).0))
     }
 
     /// What the operation must know about flushes of one database.

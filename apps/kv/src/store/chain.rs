@@ -240,8 +240,7 @@ impl<M: Memory> Bucket<'_, M> {
         if pages >= MAX_CHAIN {
             return Err(MemoryError::OutOfMemory.into());
         }
-        let memory = &self.core.memory;
-        let addr = memory.alloc_on(self.home(), self.core.geometry.page)?;
+        let addr = self.core.alloc_near(self.home(), self.core.geometry.page)?;
         self.scope().note_fresh(addr, self.core.geometry.page);
         self.change(At::Memory(addr), |page| page.format())?;
         self.change(last, |page| page.set_next(addr))?;

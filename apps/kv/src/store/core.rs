@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::buckets::Buckets;
 use super::bus::Bus;
 use super::grow::Growth;
+use super::leave::Leaving;
 use super::lock::Scope;
 use crate::Error;
 use crate::clock::Clock;
@@ -35,6 +36,8 @@ pub(crate) struct Core<M: Memory> {
     pub replacing: Mutex<()>,
     /// What nodes tell each other.
     pub bus: Bus,
+    /// Whether this node leaves.
+    pub leaving: Leaving,
 }
 
 impl<M: Memory> Core<M> {

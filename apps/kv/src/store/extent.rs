@@ -21,7 +21,7 @@ impl<M: Memory> Core<M> {
             return Err(Error::ValueTooLong);
         }
         let extent = Extent {
-            addr: self.memory.alloc(value.len())?,
+            addr: self.alloc(value.len())?,
             capacity: value.len(),
         };
         scope.note_fresh(extent.addr, extent.capacity);

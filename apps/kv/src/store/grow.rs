@@ -311,7 +311,7 @@ impl<M: Memory> Bucket<'_, M> {
         let (home, len) = (self.home(), self.core.geometry.page);
         let mut next = 0;
         for (bytes, count) in records.pages.iter().skip(1).rev() {
-            let addr = self.core.memory.alloc_on(home, len)?;
+            let addr = self.core.alloc_near(home, len)?;
             made.push(addr);
             self.core.memory.update(addr, len, |view| {
                 let mut page = crate::layout::page_mut::PageMut::new(view, &self.core.geometry);

@@ -14,7 +14,8 @@ use super::core::Core;
 use super::lock::{Patience, Tried};
 use super::undo::Journal;
 use crate::error::{Error, Result};
-use crate::layout::superblock::Flushes;
+use crate::layout::page::Page;
+use crate::layout::superblock::{Flushes, MOST_DEPTH};
 use crate::memory::{Access, Memory, Pages};
 
 /// Of the buckets that a transaction has filled or emptied, so many are split or merged after it.
@@ -81,14 +82,14 @@ impl<M: Memory> Held<'_, M> {
         if self.standing(guess, hash)? == Some(Standing::Owner) {
             return Ok(guess);
         }
-        let mut number = hash as usize & (self.core.map.roots - 1);
-        loop {
-            match self.standing(number, hash)? {
-                Some(Standing::Owner) => return Ok(number),
-                Some(Standing::Split(depth)) => number = next_on_path(number, depth, hash),
-                _ => return Err(UNPLANNED),
+        // Other threads learn meanwhile, and what they have learnt last may be old.
+        for depth in self.core.map.root_depth()..=MOST_DEPTH {
+            let number = hash as usize & ((1 << depth) - 1);
+            if self.standing(number, hash)? == Some(Standing::Owner) {
+                return Ok(number);
             }
         }
+        Err(UNPLANNED)
     }
 
     /// A bucket that is not held, on the way to the one of a key, if it is known.
@@ -288,14 +289,20 @@ impl<M: Memory> Core<M> {
                 Err(error) => return Ok(Some((bucket, Tried::Barred(error)))),
             };
             let outdated = slab.heads.is_outdated(&inside);
+            let moved = Page::new(slab.heads.view(&inside), &self.geometry).is_moved();
             held.buckets.push(bucket);
             held.inside.push(Cell::new(Some(inside)));
             match (outdated, held.access) {
                 (false, _) => {}
                 (true, Access::Read) => return Ok(Some((bucket, Tried::Outdated))),
                 (true, Access::Write) => {
-                    held.bucket(bucket, Access::Write)?.begin_anew()?;
+                    if self.begin_or_move(&mut held.bucket(bucket, Access::Write)?)? {
+                        return Ok(Some((bucket, Tried::Moved(slab.addr()))));
+                    }
                 }
+            }
+            if moved {
+                return Ok(Some((bucket, Tried::Moved(slab.addr()))));
             }
         }
         Ok(None)
@@ -312,9 +319,9 @@ impl<M: Memory> Core<M> {
             true => self.patience,
             false => wait.min(self.patience),
         };
-        let (slab, index) = self.map.place(bucket);
+        let (number, index) = self.map.place(bucket);
         let slabs = held.slabs.clone();
-        let Some(slab) = slabs.get(slab) else {
+        let Some(slab) = slabs.get(number) else {
             return Ok(false);
         };
         // Trouble with a home is mended when the bucket is entered by itself.
@@ -322,23 +329,33 @@ impl<M: Memory> Core<M> {
             return Ok(false);
         };
         let outdated = slab.heads.is_outdated(&inside);
+        let moved = Page::new(slab.heads.view(&inside), &self.geometry).is_moved();
         held.buckets.insert(place, bucket);
         held.inside.insert(place, Cell::new(Some(inside)));
         let flushed = self.newest_flushes()?.epoch != held.pinned.get().epoch;
-        if flushed || outdated && held.access == Access::Read {
+        let writes = held.access == Access::Write;
+        let gone = match moved || flushed || outdated && !writes {
+            true => {
+                // The next holder of these finds it.
+                let _ = moved && self.look_again(number, slab.addr())?;
+                true
+            }
+            false if outdated => {
+                // What it had is not to come back.
+                let journal = held.journal.take();
+                let found = held.bucket(bucket, Access::Write);
+                let moved = found.and_then(|mut bucket| self.begin_or_move(&mut bucket));
+                held.journal.replace(journal);
+                moved?
+            }
+            false => false,
+        };
+        if gone {
             held.buckets.remove(place);
             if let Some(inside) = held.inside.remove(place).take() {
                 slab.heads.leave(inside);
             }
-            return Ok(false);
         }
-        if outdated {
-            // What it had is not to come back.
-            let journal = held.journal.take();
-            let begun = held.bucket(bucket, Access::Write)?.begin_anew();
-            held.journal.replace(journal);
-            begun?;
-        }
-        Ok(true)
+        Ok(!gone)
     }
 }

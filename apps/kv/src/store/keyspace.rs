@@ -191,6 +191,11 @@ impl<M: Memory> Core<M> {
 }
 
 impl<M: Memory> Bucket<'_, M> {
+    /// The cursor behind it.
+    pub fn cursor_behind(&self, cursor: u64) -> u64 {
+        behind(cursor, self.depth())
+    }
+
     /// [`Self::all_pages`], if no flush has ended what they hold of a database.
     pub fn each_page<R>(
         &self,
@@ -351,7 +356,7 @@ impl<M: Memory> Core<M> {
             let bucket = sweep.next();
             let (slab, index) = self.map.place(bucket);
             if index == 0 || sweep.slab.is_none() {
-                let mine = self.memory.looks_after(self.map.home(slab));
+                let mine = self.memory.looks_after(self.home_now(slab)?);
                 sweep.slab = match mine {
                     true => self.known_slab(slab)?.map(|_| slab),
                     false => None,
@@ -436,7 +441,7 @@ impl<M: Memory> Core<M> {
     }
 
     /// Numbers that buckets may have, from 0 on.
-    fn numbers(&self) -> Result<usize> {
+    pub(super) fn numbers(&self) -> Result<usize> {
         Ok(1 << self.deepest()?)
     }
 

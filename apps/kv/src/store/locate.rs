@@ -151,6 +151,42 @@ impl<M: Memory> Core<M> {
         Ok(new)
     }
 
+    /// Looks up whether a slab is elsewhere than at `mine` by now: then this node knows where.
+    #[cold]
+    pub(super) fn look_again(&self, slab: usize, mine: u64) -> Result<bool> {
+        let _alone = self.alone();
+        let known = self.buckets.get(slab);
+        if known.is_some_and(|known| known.addr() != mine) {
+            return Ok(true); // another thread has looked
+        }
+        let entry = self.entry_of(slab)?.map_or(0, |(_, entry)| entry);
+        let other = entry != 0 && Slab::<M>::addr_of(entry) != mine;
+        if other {
+            self.attach(slab, entry)?;
+        }
+        Ok(other)
+    }
+
+    /// The node whose memory a slab is, as this node knows.
+    pub(super) fn home(&self, slab: usize) -> u16 {
+        let known = self.buckets.get(slab);
+        let home = known.and_then(|known| self.memory.home_of(known.addr()));
+        home.unwrap_or_else(|| self.map.home(slab))
+    }
+
+    /// The same, as the store's tables say where this node's knowledge may be old.
+    pub(super) fn home_now(&self, slab: usize) -> Result<u16> {
+        let known = self.buckets.get(slab);
+        if known.is_some_and(|known| self.memory.fate(known.addr()) == Fate::Live) {
+            return Ok(self.home(slab));
+        }
+        let entry = self.entry_of(slab)?.map_or(0, |(_, entry)| entry);
+        let home = self.memory.home_of(Slab::<M>::addr_of(entry));
+        Ok(home
+            .filter(|_| entry != 0)
+            .unwrap_or_else(|| self.map.home(slab)))
+    }
+
     /// Where a slab's entry is in the store's tables, and what it says.
     pub(super) fn entry_of(&self, slab: usize) -> Result<Option<(u64, u64)>> {
         let at = match self.map.entry(self.base, slab) {
@@ -179,7 +215,7 @@ impl<M: Memory> Core<M> {
             Entry::In { table, at } => self.make_table(slab, table)? + at,
         };
         if self.load_word(at)? == 0 {
-            let home = self.map.home(slab);
+            let home = self.home_for(slab)?;
             let fresh = self.memory.alloc_pages(home, self.map.slab_buckets(slab))?;
             self.install(at, 0, fresh, self.map.slab_len(slab))?;
         }

@@ -103,6 +103,9 @@ pub(super) enum Tried<R> {
     Unknown,
     /// The key may be elsewhere.
     Elsewhere(Standing),
+    /// The bucket's lock is elsewhere than in the slab at this address: a node that leaves has
+    /// moved it.
+    Moved(u64),
 }
 
 impl<R> Tried<R> {
@@ -193,7 +196,10 @@ impl<M: Memory> Core<M> {
         let error = match tried {
             Tried::Done(Ok(done)) => return Ok(Some(done)),
             Tried::Done(Err(error)) => error,
-            Tried::Barred(error) => error.into(),
+            Tried::Barred(error) => {
+                self.unbar(bucket, error)?;
+                return Ok(None);
+            }
             Tried::Outdated => {
                 self.writing(Scope::ALONE, bucket, |_| Ok(()))?;
                 return Ok(None);
@@ -204,6 +210,10 @@ impl<M: Memory> Core<M> {
             }
             Tried::Elsewhere(standing) => {
                 self.learn(bucket, standing, hash)?;
+                return Ok(None);
+            }
+            Tried::Moved(addr) => {
+                self.look_again(self.map.place(bucket).0, addr)?;
                 return Ok(None);
             }
         };
@@ -302,10 +312,13 @@ impl<M: Memory> Core<M> {
     fn after_writing<R>(&self, tried: Tried<R>, bucket: usize, hash: u64) -> Result<Option<R>> {
         match tried {
             Tried::Done(done) => return done.map(Some),
-            Tried::Barred(error) => self.recover(bucket, error.into())?,
+            Tried::Barred(error) => self.unbar(bucket, error)?,
             Tried::Outdated => {}
             Tried::Unknown => self.look_up(bucket, hash)?,
             Tried::Elsewhere(standing) => self.learn(bucket, standing, hash)?,
+            Tried::Moved(addr) => {
+                self.look_again(self.map.place(bucket).0, addr)?;
+            }
         }
         Ok(None)
     }
@@ -335,17 +348,33 @@ impl<M: Memory> Core<M> {
             if access == Access::Read {
                 return Tried::Outdated;
             }
-            if let Err(error) = bucket.begin_anew() {
-                return Tried::Done(Err(error));
+            match self.begin_or_move(&mut bucket) {
+                Ok(false) => {}
+                Ok(true) => return Tried::Moved(slab.addr()),
+                Err(error) => return Tried::Done(Err(error)),
             }
         }
-        if let Some(hash) = hash {
-            match bucket.standing(hash) {
-                Standing::Owner => {}
-                standing => return Tried::Elsewhere(standing),
+        match hash.map_or(Standing::Unknown, |hash| bucket.standing(hash)) {
+            Standing::Owner => {}
+            Standing::Unknown if bucket.head().is_moved() => {
+                return Tried::Moved(slab.addr());
             }
+            standing if hash.is_some() => return Tried::Elsewhere(standing),
+            _ => {}
         }
         Tried::Done(f(&mut bucket))
+    }
+
+    /// What was in a bucket has died: it begins anew, unless it was only that it is elsewhere.
+    /// Whether it is.
+    #[cold]
+    pub(super) fn begin_or_move(&self, bucket: &mut Bucket<'_, M>) -> Result<bool> {
+        let moved = self.look_again(self.map.place(bucket.number).0, bucket.slab_addr())?;
+        match moved {
+            true => bucket.mark_moved(),
+            false => bucket.begin_anew()?,
+        }
+        Ok(moved)
     }
 
     /// Enters a bucket's lock.

@@ -61,8 +61,15 @@ impl<M: Memory> Core<M> {
         if error.is_node_lost() && self.memory.fate(addr) == Fate::Gone {
             return self.replace(slab, addr);
         }
+        // Its home has moved it before it left.
+        if error.is_node_lost()
+            && self.memory.fate(addr) == Fate::Away
+            && self.look_again(slab, addr)?
+        {
+            return Ok(());
+        }
         // The home was away, or had not been heard of, and is a member by now.
-        if matches!(error, Error::Memory(MemoryError::NodeLost(node)) if node == self.map.home(slab))
+        if matches!(error, Error::Memory(MemoryError::NodeLost(node)) if node == self.home(slab))
             && self.memory.fate(addr) == Fate::Live
         {
             return Ok(());
@@ -70,6 +77,18 @@ impl<M: Memory> Core<M> {
         match self.lost_in_bucket(error)? {
             true => self.writing(Scope::ALONE, bucket, |bucket| bucket.mend()),
             false => Ok(()),
+        }
+    }
+
+    /// [`Self::recover`], after the lock could not be entered.
+    #[cold]
+    pub(super) fn unbar(&self, bucket: usize, error: MemoryError) -> Result<()> {
+        let slab = self.buckets.get(self.map.place(bucket).0);
+        let there = slab.is_some_and(|slab| self.memory.fate(slab.addr()) == Fate::Live);
+        match error {
+            // Meanwhile it is known where it is: its old home has left.
+            MemoryError::NodeLost(_) if there => Ok(()),
+            error => self.recover(bucket, error.into()),
         }
     }
 
@@ -118,7 +137,7 @@ impl<M: Memory> Core<M> {
             return self.attach(slab, known).map(|_| ());
         }
         let buckets = self.map.slab_buckets(slab);
-        let fresh = self.memory.alloc_pages(self.map.home(slab), buckets)?;
+        let fresh = self.memory.alloc_pages(self.home(slab), buckets)?;
         let entry = Slab::<M>::replacing(fresh);
         let mine = self.install(at, known, entry, self.map.slab_len(slab))?;
         self.attach(slab, self.load_word(at)?)?;
@@ -143,13 +162,19 @@ impl<M: Memory> Core<M> {
 
     /// Buckets whose home is no member.
     pub fn buckets_away(&self) -> usize {
+        for (number, slab) in self.buckets.now().iter() {
+            // Nobody has used it since its home has moved it and left.
+            if self.memory.fate(slab.addr()) == Fate::Away {
+                let _ = self.look_again(number, slab.addr());
+            }
+        }
         self.slab_buckets(|slab| self.memory.fate(slab.addr()) == Fate::Away)
     }
 
     /// Bytes of this node's memory that are addresses of locks: nobody touches them.
     pub fn own_addresses(&self) -> usize {
         let slabs = self.buckets.now();
-        let mine = |slab: usize| self.map.home(slab) == self.memory.id();
+        let mine = |slab: usize| self.home(slab) == self.memory.id();
         let mine = slabs.iter().filter(|(number, _)| mine(*number));
         mine.map(|(number, _)| self.map.slab_len(number)).sum()
     }

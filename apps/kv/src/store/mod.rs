@@ -21,6 +21,7 @@ mod grow;
 mod held;
 mod internal;
 mod keyspace;
+mod leave;
 mod locate;
 mod lock;
 mod lookup;
@@ -48,6 +49,7 @@ pub use crate::layout::superblock::Losses;
 
 pub use self::db::{Condition, Db, Expiry, Mark, SetOptions, SetOutcome};
 pub use self::keyspace::{Keys, Sweep, Swept};
+pub use self::leave::{CannotLeave, Moved};
 pub use self::multi::Values;
 pub use self::open::Options;
 pub use self::ops::ExpireIf;

@@ -297,7 +297,7 @@ impl<'a, M: Memory> Db<'a, M> {
                     .map(Some);
             };
             let copy = Extent {
-                addr: db.core.memory.alloc(source.len)?,
+                addr: db.core.alloc(source.len)?,
                 capacity: source.len,
             };
             db.scope.note_fresh(copy.addr, copy.capacity);

@@ -8,6 +8,7 @@ use super::buckets::{Buckets, Slab, Slabs};
 use super::bus::Bus;
 use super::core::Core;
 use super::grow::Growth;
+use super::leave::Leaving;
 use super::lock::{Patience, Right};
 use super::mend::insist;
 use crate::clock::Clock;
@@ -87,7 +88,10 @@ impl<M: Memory> Store<M> {
             right: found.right,
             replacing: Mutex::default(),
             bus: Bus::default(),
+            leaving: Leaving::default(),
         };
+        // An earlier life of this node may have left.
+        core.stay()?;
         // A node that is back brings memory for its buckets.
         core.replace_all()?;
         Ok(Self {

@@ -139,7 +139,7 @@ impl<M: Memory> Bucket<'_, M> {
             (len * 2).min(MAX_VALUE)
         };
         let extent = Extent {
-            addr: self.core.memory.alloc(capacity)?,
+            addr: self.core.alloc(capacity)?,
             capacity,
         };
         self.scope().note_fresh(extent.addr, capacity);

@@ -5,13 +5,16 @@
 //! As memory with copies does it (`memory/copied.rs`): who is inside of a lock has the page for
 //! itself, and writes it when it leaves. So a page is as somebody left it, the lock of one who has
 //! died is free, and what was freed inside is handed out again after the page is written.
+#![allow(dead_code, reason = "every test takes what it needs")]
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rackmem::window::{Window, WindowMut};
-use rackmem_kv::memory::{Access, HeapInside, HeapMemory, HeapPages, Memory, MemoryError, Pages};
+use rackmem_kv::memory::{
+    Access, Fate, HeapInside, HeapMemory, HeapPages, Memory, MemoryError, Pages,
+};
 
 type Result<T> = std::result::Result<T, MemoryError>;
 
@@ -20,6 +23,8 @@ type Result<T> = std::result::Result<T, MemoryError>;
 struct Life {
     /// Moments until it dies; at 0 it is dead.
     left: AtomicUsize,
+    /// Who dies in its place.
+    takes: Mutex<Option<Arc<Life>>>,
     /// The locks that it is inside of, and what it has freed there.
     inside: Mutex<(usize, Vec<(u64, usize)>)>,
 }
@@ -34,7 +39,19 @@ impl Life {
         let less = |left: usize| left.checked_sub(1);
         match self.left.fetch_update(SeqCst, SeqCst, less) {
             Ok(2..) => Ok(()),
-            Ok(_) | Err(_) => Err(MemoryError::Fenced),
+            Ok(_) | Err(_) => {
+                let other = self
+                    .takes
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .take();
+                let Some(other) = other else {
+                    return Err(MemoryError::Fenced);
+                };
+                other.left.store(0, SeqCst);
+                self.left.store(usize::MAX, SeqCst);
+                Ok(())
+            }
         }
     }
 }
@@ -44,6 +61,8 @@ impl Life {
 pub struct Mortal {
     inner: HeapMemory,
     life: Arc<Life>,
+    /// The lives of all nodes, of which each has memory that dies with it; none: nothing dies.
+    all: Option<Arc<[Arc<Life>]>>,
 }
 
 impl Mortal {
@@ -51,7 +70,41 @@ impl Mortal {
     pub fn new(inner: HeapMemory) -> Self {
         let life = Arc::new(Life::default());
         life.left.store(usize::MAX, SeqCst);
-        Mortal { inner, life }
+        Mortal {
+            inner,
+            life,
+            all: None,
+        }
+    }
+
+    /// Nodes that live on, each with memory of its own, which dies with it.
+    pub fn with_homes(inner: &HeapMemory, nodes: u16) -> Vec<Self> {
+        let each = (0..nodes).map(|id| Mortal::new(inner.node(id)));
+        let mut each: Vec<Mortal> = each.collect();
+        let all: Arc<[Arc<Life>]> = each.iter().map(|node| node.life.clone()).collect();
+        each.iter_mut()
+            .for_each(|node| node.all = Some(all.clone()));
+        each
+    }
+
+    /// It lives on, and when so many moments of it are over, another one dies.
+    pub fn outlives(&self, other: &Mortal, moments: usize) {
+        *self.life.takes.lock().unwrap() = Some(other.life.clone());
+        self.dies_after(moments);
+    }
+
+    /// Whether the node that has an address is dead.
+    fn lost(&self, addr: u64) -> Option<u16> {
+        let all = self.all.as_ref()?;
+        let home = self.inner.home_of(addr)?;
+        (!all[usize::from(home)].lives()).then_some(home)
+    }
+
+    fn there(&self, addr: u64) -> Result<()> {
+        match self.lost(addr) {
+            Some(node) => Err(MemoryError::NodeLost(node)),
+            None => Ok(()),
+        }
     }
 
     /// From now on it lives for so many moments.
@@ -80,6 +133,7 @@ impl Mortal {
 pub struct MortalPages {
     inner: Arc<HeapPages>,
     memory: Mortal,
+    addr: u64,
     len: usize,
 }
 
@@ -112,6 +166,7 @@ impl Pages for MortalPages {
         if !life.lives() {
             return Err(MemoryError::Fenced);
         }
+        self.memory.there(self.addr)?;
         let Some(inner) = self.inner.enter(page, access, at_most)? else {
             return Ok(None);
         };
@@ -127,7 +182,7 @@ impl Pages for MortalPages {
     }
 
     fn leave(&self, mut inside: MortalInside) {
-        let Mortal { inner, life } = &self.memory;
+        let Mortal { inner, life, .. } = &self.memory;
         let written = life.pass().is_ok();
         if let Some(before) = inside.before.filter(|_| !written)
             && let Some(mut page) = self.inner.view_mut(&mut inside.inner, self.len)
@@ -177,10 +232,35 @@ impl Memory for Mortal {
     }
 
     fn pages_survive(&self) -> bool {
-        true
+        self.all.is_none()
+    }
+
+    fn home_of(&self, addr: u64) -> Option<u16> {
+        self.all.as_ref().and_then(|_| self.inner.home_of(addr))
+    }
+
+    fn withhold(&self, yes: bool) {
+        self.inner.withhold(yes);
+    }
+
+    fn given_bytes(&self) -> usize {
+        self.inner.given_bytes()
+    }
+
+    fn is_member(&self, node: u16) -> bool {
+        let all = self.all.as_ref();
+        all.is_none_or(|all| all[usize::from(node)].lives())
+    }
+
+    fn fate(&self, addr: u64) -> Fate {
+        match self.lost(addr) {
+            Some(_) => Fate::Away,
+            None => Fate::Live,
+        }
     }
 
     fn snapshot<R>(&self, addr: u64, len: usize, f: impl FnMut(&Window<'_>) -> R) -> Result<R> {
+        self.there(addr)?;
         self.alive(|| self.inner.snapshot(addr, len, f))
     }
 
@@ -190,14 +270,17 @@ impl Memory for Mortal {
         len: usize,
         f: impl FnOnce(&mut WindowMut<'_>) -> R,
     ) -> Result<R> {
+        self.there(addr)?;
         self.alive(|| self.inner.update(addr, len, f))
     }
 
     fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
+        self.there(addr)?;
         self.alive(|| self.inner.read(addr, out))
     }
 
     fn write(&self, addr: u64, bytes: &[u8]) -> Result<()> {
+        self.there(addr)?;
         self.alive(|| self.inner.write(addr, bytes))
     }
 
@@ -206,10 +289,16 @@ impl Memory for Mortal {
     }
 
     fn alloc_on(&self, home: u16, len: usize) -> Result<u64> {
+        if !self.is_member(home) {
+            return Err(MemoryError::NodeLost(home));
+        }
         self.alive(|| self.inner.alloc_on(home, len))
     }
 
     fn free(&self, addr: u64, len: usize) -> Result<()> {
+        if self.lost(addr).is_some() {
+            return Ok(());
+        }
         let mut held = self
             .life
             .inside
@@ -232,6 +321,7 @@ impl Memory for Mortal {
         Ok(MortalPages {
             inner: self.inner.pages(addr, count, len)?,
             memory: self.clone(),
+            addr,
             len,
         })
     }

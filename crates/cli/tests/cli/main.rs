@@ -17,6 +17,7 @@ mod history;
 mod hostile;
 mod inspect;
 mod interrupt;
+mod leaving;
 mod members;
 mod names;
 mod process;

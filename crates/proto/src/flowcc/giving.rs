@@ -58,6 +58,11 @@ impl HomeAgent {
         self.gave
     }
 
+    /// From now on nothing is given out, as if there were no memory left, or it is again.
+    pub fn withhold(&mut self, yes: bool) {
+        self.withheld = yes;
+    }
+
     /// Whether other nodes have anything of this memory, or are about to. What the switch decides
     /// about is not known here.
     pub fn is_held_elsewhere(&mut self) -> bool {
@@ -153,6 +158,9 @@ impl HomeAgent {
     }
 
     fn give_some(&mut self, len: u64, most: u32) -> Option<Objects> {
+        if self.withheld {
+            return None;
+        }
         let had = self.directory.chunks();
         let given = Arc::make_mut(&mut self.heap).alloc(len, most)?;
         let Given {

@@ -108,6 +108,8 @@ pub struct HomeAgent {
     pub(super) heap: Arc<Heap>,
     /// Whether any of it ever was, to others than the host.
     pub(super) gave: bool,
+    /// It gives nothing out just now: its node is about to leave.
+    pub(super) withheld: bool,
     pub(super) calls: Answers<Answer>,
     pub(super) stores: Stores,
     /// Who answers in place of sharers.
@@ -188,6 +190,7 @@ impl HomeAgent {
             executed: LastExecuted::default(),
             heap,
             gave: false,
+            withheld: false,
             calls: Answers::default(),
             stores: Stores::default(),
             answering: config.answering.map(|make| make()),
@@ -270,7 +273,7 @@ impl HomeAgent {
         self.scores.fingerprint(into);
         self.executed.fingerprint(into);
         self.heap.hash(into);
-        self.gave.hash(into);
+        (self.gave, self.withheld).hash(into);
         self.calls.fingerprint(into);
         self.stores.fingerprint(into);
         if let Some(answering) = &self.answering {

@@ -5,7 +5,7 @@
 //! made from the version that it follows. See decision 28.
 
 use crate::host::agents::Agents;
-use crate::membership::{Group, Groups, KeptAs, MembershipError, Store};
+use crate::membership::{Group, Groups, KeptAs, MembershipError, Role, Store};
 use rackmem_fabric::{Port, Whole};
 use rackmem_proto::abd::first_line;
 use rackmem_proto::membership::View;
@@ -139,6 +139,12 @@ impl Book {
         let store = self.store.as_ref().ok_or(MembershipError::Fixed)?;
         let roster = store.load(self.beat)?.roster;
         Ok(roster.map_or(heard, |roster| roster.view))
+    }
+
+    /// Has the rack go on without a member, as if it had died.
+    pub fn exclude(&self, role: Role) -> Result<(), MembershipError> {
+        let store = self.store.as_ref().ok_or(MembershipError::Fixed)?;
+        crate::membership::remove(&**store, role, self.beat).map(drop)
     }
 
     /// Proposes the next groups. Whether they were taken, as far as is known.

@@ -61,6 +61,16 @@ impl Node {
         self.inner.access.agents.home_counters().lost
     }
 
+    /// From now on this node gives out none of its memory, to no node's threads:
+    /// [`AllocError::OutOfMemory`](crate::AllocError::OutOfMemory). Or it does again.
+    /// A node that is about to leave sees by
+    /// [`MemoryMetrics::given`](crate::diagnostics::MemoryMetrics::given) when the last of it has
+    /// been freed; others give back what they keep for their next allocations a tenth of a second
+    /// after they have used it last.
+    pub fn withhold_memory(&self, yes: bool) {
+        self.inner.access.agents.books(|home| home.withhold(yes));
+    }
+
     /// The incarnation of its home that an address is memory of.
     pub fn incarnation_at(&self, addr: u64) -> u32 {
         let chunks = Tag(addr).offset() / self.inner.access.span;

@@ -28,7 +28,7 @@ use crate::host::kept;
 use crate::host::metrics::{RackMetrics, SwitchMetrics};
 use crate::host::names;
 use crate::host::objects::Reachable;
-use crate::membership::{Role, Standing, View};
+use crate::membership::{MembershipError, Role, Standing, View};
 use crate::node::Node;
 use crate::ports::place::Place;
 use crate::ports::requester::{OpenPort, Requesters};
@@ -290,6 +290,31 @@ impl Rack {
             return Err(LeaveError::InUse { node });
         }
         self.close()
+    }
+
+    /// Gives this node's place back as [`leave`](Rack::leave) does, and has the rack go on at once
+    /// without memory that it has given out, as when it dies. For programs that have moved all that
+    /// they need of it, and know so by
+    /// [`Node::withhold_memory`](crate::Node::withhold_memory). What the node has cached of other
+    /// homes' memory, and locks of theirs, go home first.
+    ///
+    /// # Errors
+    /// Those of [`Rack::leave`] but [`LeaveError::InUse`]. The rack is dropped nevertheless:
+    /// then the others go on without it after the lease.
+    pub fn leave_memory_behind(self) -> Result<(), LeaveError> {
+        if !self.nodes.iter().any(Node::is_in_use) {
+            return self.close();
+        }
+        let others = |node: &Node| node.nodes() > self.nodes.len();
+        for node in self.nodes.iter().filter(|node| others(node)) {
+            node.bring_home()?;
+            match self.book.exclude(Role::Node(node.id())) {
+                // Nobody is ever declared dead there.
+                Ok(()) | Err(MembershipError::Fixed) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Ends this process' part of the rack, as dropping it does, and first writes home what its

@@ -47,10 +47,10 @@ pub(super) type Names = BTreeMap<Kind, BTreeMap<Vec<u8>, u32>>;
 
 /// What a node's block says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Head {
+pub(super) struct Head {
     generation: u64,
-    addr: u64,
-    capacity: usize,
+    pub addr: u64,
+    pub capacity: usize,
     len: usize,
 }
 
@@ -80,14 +80,14 @@ impl Head {
 /// A log as far as it was read, or written.
 #[derive(Default)]
 pub(super) struct Log {
-    head: Head,
+    pub head: Head,
     pub names: Names,
 }
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Directory {
-    mine: Mutex<Log>,
+    pub mine: Mutex<Log>,
     /// By node; this node's own is empty.
     others: Mutex<Vec<Log>>,
 }
@@ -150,7 +150,7 @@ impl<M: Memory> Core<M> {
         self.rewrite(base, &mut mine)
     }
 
-    fn show(&self, base: u64, head: &Head) -> Result<()> {
+    pub(super) fn show(&self, base: u64, head: &Head) -> Result<()> {
         let at = self.directory_at(base, usize::from(self.memory.id()));
         let show = || self.memory.update(at, BLOCK, |view| head.store(view));
         Ok(show().or_else(|_| {
@@ -169,7 +169,7 @@ impl<M: Memory> Core<M> {
         let capacity = (2 * bytes.len()).max(SMALLEST).next_power_of_two();
         let head = Head {
             generation: fastrand::u64(1..),
-            addr: self.memory.alloc(capacity)?,
+            addr: self.alloc(capacity)?,
             capacity,
             len: bytes.len(),
         };

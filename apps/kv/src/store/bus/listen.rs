@@ -71,12 +71,12 @@ impl<M: Memory> Store<M> {
 }
 
 impl<M: Memory> Core<M> {
-    fn others(&self) -> impl Iterator<Item = usize> + use<M> {
+    pub(super) fn others(&self) -> impl Iterator<Item = usize> + use<M> {
         let me = usize::from(self.memory.id());
         (0..self.map.nodes).filter(move |node| *node != me)
     }
 
-    fn my_lane(&self, base: u64, from: usize) -> u64 {
+    pub(super) fn my_lane(&self, base: u64, from: usize) -> u64 {
         self.lane_at(base, usize::from(self.memory.id()), from)
     }
 
@@ -114,7 +114,7 @@ impl<M: Memory> Core<M> {
     }
 
     /// The whole of a message that lies in memory of its own, which is freed.
-    fn fetch(&self, taken: Taken) -> std::result::Result<Message, MemoryError> {
+    pub(super) fn fetch(&self, taken: Taken) -> std::result::Result<Message, MemoryError> {
         let (kind, db, addr, first, second) = match taken {
             Taken::Here(message) => return Ok(message),
             Taken::Far {

@@ -19,6 +19,7 @@
 
 mod changes;
 mod directory;
+mod ending;
 mod lane;
 mod listen;
 mod message;
@@ -209,7 +210,7 @@ impl<M: Memory> Core<M> {
         };
         let far = packed.size() > self.map.block / FAR;
         if far {
-            let addr = self.memory.alloc_on(to as u16, packed.len())?;
+            let addr = self.alloc_near(to as u16, packed.len())?;
             self.memory.write(addr, packed.first)?;
             self.memory
                 .write(addr + packed.first.len() as u64, packed.second)?;

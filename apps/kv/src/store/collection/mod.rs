@@ -73,7 +73,7 @@ impl<M: Memory> Nodes for Core<M> {
     }
 
     fn store(&self, bytes: &[u8]) -> Result<u64> {
-        let addr = self.memory.alloc(bytes.len())?;
+        let addr = self.alloc(bytes.len())?;
         match self.memory.write(addr, bytes) {
             Ok(()) => Ok(addr),
             Err(error) => {
@@ -462,6 +462,53 @@ impl<M: Memory> Core<M> {
             }
         }
         Ok(true)
+    }
+
+    /// Stores nodes of a collection anew that are at addresses that `there` names. `put` is given
+    /// the record's new value, which is as long as the old one; then the old nodes are freed.
+    /// Whether there were any; nothing has changed if it fails.
+    pub fn renew_nodes(
+        &self,
+        (kind, bytes): (Kind, &[u8]),
+        there: &impl Fn(u64) -> bool,
+        put: impl FnOnce(&[u8]) -> Result<()>,
+    ) -> Result<bool> {
+        let (mut trees, mut fresh, mut any) = (head::decode(kind, bytes)?, Vec::new(), false);
+        let mut renew = || -> Result<()> {
+            for tree in &mut trees {
+                any |= tree.renew(self, there, &mut fresh)?;
+            }
+            Ok(())
+        };
+        let renewed = renew();
+        self.keep(Scope::ALONE, renewed, fresh.clone())?;
+        if !any {
+            return Ok(false);
+        }
+        let head = head::encode(&trees);
+        let put = match head.len() == bytes.len() {
+            true => put(&head),
+            false => Err(Error::Corrupt("a collection's record makes no sense")),
+        };
+        self.keep(Scope::ALONE, put, fresh)?;
+        for place in trees.iter().flat_map(|tree| &tree.freed) {
+            self.memory.free(place.addr, place.len)?;
+        }
+        Ok(true)
+    }
+
+    /// Whether a node of a collection is at an address that `there` names.
+    pub fn has_nodes(
+        &self,
+        (kind, bytes): (Kind, &[u8]),
+        there: &impl Fn(u64) -> bool,
+    ) -> Result<bool> {
+        for tree in head::decode(kind, bytes)? {
+            if tree.places(self)?.iter().any(|place| there(place.addr)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// A copy of a collection, for another record.

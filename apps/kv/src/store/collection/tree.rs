@@ -326,6 +326,17 @@ impl Tree {
         Ok(places)
     }
 
+    /// Stores anew the nodes at addresses that `there` names, and those that lead to them, one by
+    /// one: whether there were any. `fresh` gets what was stored, also when it fails.
+    pub fn renew(
+        &mut self,
+        nodes: &impl Nodes,
+        there: &impl Fn(u64) -> bool,
+        fresh: &mut Vec<Place>,
+    ) -> Result<bool> {
+        renew(&mut self.root, nodes, there, (fresh, &mut self.freed))
+    }
+
     /// The same entries in nodes that have yet to be stored.
     pub fn duplicate(&self, nodes: &impl Nodes) -> Result<Tree> {
         fn duplicate(child: &Child, nodes: &impl Nodes) -> Result<Child> {
@@ -365,6 +376,39 @@ impl Child {
             Link::Here(node) => node.level(),
         }
     }
+}
+
+fn renew(
+    child: &mut Child,
+    nodes: &impl Nodes,
+    there: &impl Fn(u64) -> bool,
+    (fresh, freed): (&mut Vec<Place>, &mut Vec<Place>),
+) -> Result<bool> {
+    let Link::Stored(place) = child.link else {
+        return Ok(false);
+    };
+    let mut goes = there(place.addr);
+    if place.level == 0 && !goes {
+        return Ok(false);
+    }
+    let mut node = fetch(place, nodes)?;
+    if let Node::Inner { children, .. } = &mut node {
+        for child in children {
+            goes |= renew(child, nodes, there, (fresh, freed))?;
+        }
+    }
+    if goes {
+        let bytes = node.encode();
+        let new = Place {
+            addr: nodes.store(&bytes)?,
+            len: bytes.len(),
+            level: place.level,
+        };
+        fresh.push(new);
+        freed.push(place);
+        child.link = Link::Stored(new);
+    }
+    Ok(goes)
 }
 
 /// Puts an entry below a child. What it had too much is returned, to stand behind it.

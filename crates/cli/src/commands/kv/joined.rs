@@ -1,5 +1,6 @@
 //! This process as one node of a rack of processes.
 
+use super::leaving::{self, LeaveArgs, Next};
 use super::{ServeArgs, listen};
 use crate::commands::load;
 use crate::commands::node::tell_kernel_reads;
@@ -23,6 +24,8 @@ pub struct Place<'a> {
     pub number: usize,
     pub addr: SocketAddr,
     pub fence: FenceArgs,
+    /// How long it tries to move its keys before it ends.
+    pub leave: LeaveArgs,
     /// The interface at which the kernel answers reads of its objects.
     pub kernel_reads: Option<&'a str>,
     pub metrics: &'a MetricsArgs,
@@ -92,6 +95,7 @@ impl Here<'_> {
             number,
             addr,
             fence,
+            leave,
             ..
         } = self.place;
         let role = Role::Node(number as u16);
@@ -113,7 +117,16 @@ impl Here<'_> {
         listen::announce(&servers, &what, json);
         let watched = socket.serve(rack, json)?;
         let mut watch = Watch::new(watched.rack(), json).of_store(&store);
-        let over = watch.wait(stop);
+        let mut over = watch.wait(stop);
+        let membership = &config.membership;
+        let next = match over {
+            Over::Stopped if membership.can_change() => leaving::move_away(&store, number, leave),
+            _ => Next::End,
+        };
+        if next == Next::Stay {
+            watch.until_fenced();
+            over = Over::Fenced;
+        }
         let rack = watched.end();
         if over == Over::Fenced {
             // Clients find it where it was.
@@ -125,9 +138,11 @@ impl Here<'_> {
             });
         }
         listen::shutdown(servers);
+        if next == Next::Finish {
+            leaving::finish(&store, number, leave);
+        }
         drop(store);
-        let membership = &config.membership;
-        watch::leave(rack, role, membership.can_change(), membership.lease);
+        watch::leave_store(rack, role, membership.can_change());
         Ok(Ended::Interrupted)
     }
 }

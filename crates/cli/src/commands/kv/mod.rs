@@ -5,6 +5,7 @@ mod embedded;
 mod import;
 mod info;
 mod joined;
+mod leaving;
 pub mod listen;
 mod snapshots;
 
@@ -45,7 +46,8 @@ One process per node; `rackmem switch --help` shows a rack.toml:
 
 With a `membership` in the file (`rackmem switch --help`) members may die and return; each change prints a line.
 Keys of a dead node answer NODELOST until it returns, and are absent afterwards. Node 0 holds the table of
-regions: when it dies, the store is lost. With copies, the store outlives any node, answers wait
+regions: when it dies, the store is lost. A node that is told to end (Ctrl-C, SIGTERM) moves its keys to the nodes that
+stay, and leaves; node 0 cannot. With copies, the store outlives any node, answers wait
 while one dies, and each command takes some round trips of a majority; half of `memory` is the store's. In rack.toml:
   [kv]
   copies = 3               # or 5, or 7; at most as many as nodes
@@ -206,6 +208,8 @@ struct JoinArgs {
     #[arg(long, value_name = "IFACE", requires = "rack")]
     kernel_reads: Option<String>,
     #[command(flatten)]
+    leave: leaving::LeaveArgs,
+    #[command(flatten)]
     fence: FenceArgs,
 }
 
@@ -222,6 +226,7 @@ pub fn run(args: &KvArgs, json: bool) -> Result<Ended> {
                 number: node,
                 addr: listen,
                 fence: join.fence,
+                leave: join.leave,
                 kernel_reads: join.kernel_reads.as_deref(),
                 metrics: &args.metrics,
             };

@@ -1,0 +1,125 @@
+//! A process of a store that is told to end: its keys are at the others.
+
+use crate::process::Running;
+use crate::racks::rack_file_with;
+use crate::resp::{Answer, Client};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+/// Longer than a keeper is kept from its processor.
+const LEASE_MS: u64 = 16_000;
+const KEYS: usize = 300;
+
+fn text(of: &str) -> Answer {
+    Answer::Text(of.into())
+}
+
+fn value(number: usize) -> String {
+    format!("{number:05}").repeat([4, 300, 4000][number % 3])
+}
+
+/// Adds to a counter and writes keys of its own until told to stop, or until its node has gone; how
+/// often, and what the last value of each key is.
+fn load(addr: SocketAddr, me: usize, stop: &AtomicBool) -> usize {
+    let mut client = Client::connect(addr);
+    let mut rounds = 0;
+    while !stop.load(SeqCst) {
+        let key = format!("load:{me}:{}", rounds % 50);
+        let Ok(set) = client.try_call(&["SET", &key, &value(rounds)]) else {
+            break;
+        };
+        assert_eq!(set, text("OK"), "{rounds}");
+        match client.try_call(&["RPUSH", &format!("list:{me}"), &rounds.to_string()]) {
+            Ok(Answer::Int(len)) => assert_eq!(len, rounds as i64 + 1),
+            Ok(other) => panic!("{other:?}"),
+            Err(_) => break,
+        }
+        rounds += 1;
+    }
+    rounds
+}
+
+#[test]
+fn nothing_is_lost_when_a_node_is_told_to_end() {
+    let folder = std::env::temp_dir().join(format!("rackmem-leaving-{}", std::process::id()));
+    let further = format!(
+        "membership = \"dir:{}\"\nlease_ms = {LEASE_MS}\n",
+        folder.display()
+    );
+    let file = rack_file_with(3, false, &further);
+    let start = |node: usize| {
+        let node = node.to_string();
+        let rack = ["kv", "--rack", file.path(), "--node", &node];
+        let serve = ["--listen", "127.0.0.1:0", "--buckets", "64"];
+        Running::start(&[&rack[..], &serve[..]].concat())
+    };
+    let mut members: Vec<Running> = (0..3).map(start).collect();
+    let addrs: Vec<SocketAddr> = members.iter_mut().flat_map(Running::listening).collect();
+    let mut clients: Vec<Client> = addrs.iter().map(|addr| Client::connect(*addr)).collect();
+    for number in 0..KEYS {
+        let key = format!("key:{number}");
+        let set = clients[number % 3].call(&["SET", &key, &value(number)]);
+        assert_eq!(set, text("OK"));
+        let field = number.to_string();
+        let put = clients[number / 2 % 3].call(&["HSET", "hash", &field, &value(number)]);
+        assert_eq!(put, Answer::Int(1));
+    }
+    let stop = AtomicBool::new(false);
+    let rounds = std::thread::scope(|scope| {
+        let loads: Vec<_> = (0..3)
+            .map(|me| {
+                let (addr, stop) = (addrs[me], &stop);
+                scope.spawn(move || load(addr, me, stop))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(300));
+        members[1].send("TERM");
+        assert_eq!(members[1].ended(), Some(130));
+        stop.store(true, SeqCst);
+        let rounds: Vec<usize> = loads.into_iter().map(|load| load.join().unwrap()).collect();
+        rounds
+    });
+    for node in [0, 2] {
+        let client = &mut clients[node];
+        for number in 0..KEYS {
+            let got = client.call(&["GET", &format!("key:{number}")]);
+            assert!(got == text(&value(number)), "key {number} at node {node}");
+            let got = client.call(&["HGET", "hash", &number.to_string()]);
+            assert!(got == text(&value(number)), "field {number} at node {node}");
+        }
+        for (me, rounds) in rounds.iter().enumerate() {
+            let len = client.call(&["LLEN", &format!("list:{me}")]);
+            // The last command of a client whose node ended may have taken effect.
+            let least = *rounds as i64;
+            let fits =
+                matches!(len, Answer::Int(len) if len == least || me == 1 && len == least + 1);
+            assert!(fits, "{len:?} of {rounds} at node {node}");
+        }
+        let info = client.call(&["INFO", "rackmem"]);
+        let Answer::Text(info) = info else {
+            panic!("{info:?}");
+        };
+        for nothing in [
+            "rack_buckets_unavailable:0",
+            "rack_buckets_lost:0",
+            "rack_values_lost:0",
+        ] {
+            assert!(info.contains(nothing), "node {node}: {info}");
+        }
+    }
+    let counted = clients[0].call(&["DBSIZE"]);
+    let loaded: usize = rounds
+        .iter()
+        .map(|rounds| 50.min(*rounds) + usize::from(*rounds > 0))
+        .sum();
+    let fits = matches!(counted, Answer::Int(keys) if (0..=2).contains(&(keys - (KEYS + 1 + loaded) as i64)));
+    assert!(fits, "{counted:?}: {rounds:?}");
+    // It may come back, and is one of them.
+    members[1] = start(1);
+    let mut back = Client::connect(members[1].listening()[0]);
+    assert_eq!(back.call(&["GET", "key:7"]), text(&value(7)));
+    assert_eq!(back.call(&["SET", "key:7", "new"]), text("OK"));
+    assert_eq!(clients[2].call(&["GET", "key:7"]), text("new"));
+    let _ = std::fs::remove_dir_all(folder);
+}
