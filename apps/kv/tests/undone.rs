@@ -97,6 +97,24 @@ fn what_is_watched_and_waited_for_sees_one_change() {
 }
 
 #[test]
+fn what_a_script_sorts_by_is_held_as_well() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    client.say("RPUSH list 2 1 3");
+    client.say("MSET v1 a v2 b v3 c by1 3 by2 2 by3 1");
+    let sort = "redis.call('set', 'written', 1)
+        return redis.call('sort', 'list', 'by', 'by*', 'get', 'v*')";
+    assert_eq!(
+        client.call(&[b"EVAL", sort.as_bytes(), b"0"]),
+        "[\"c\" \"b\" \"a\"]"
+    );
+    client.say("MULTI");
+    client.call(&[b"EVAL", sort.as_bytes(), b"0"]);
+    assert_eq!(client.say("EXEC"), "[[\"c\" \"b\" \"a\"]]");
+    server.shutdown();
+}
+
+#[test]
 fn a_flush_in_between_is_the_end_of_undoing() {
     let server = server(|_| {});
     let mut client = Client::new(server.local_addr());

@@ -397,7 +397,8 @@ impl<M: Memory> Commands<'_, '_, M> {
             (self.needs.plan.flush, self.needs.plan.whole) = (true, true);
             reached = false;
         }
-        if command.flags.has(Flags::WHOLE) && !transaction.holds_all() {
+        let whole = command.flags.has(Flags::WHOLE) || command.keys.are_incomplete(words);
+        if whole && !transaction.holds_all() {
             self.needs.plan.whole = true;
             reached &= last && transaction.hold_all(wait)?;
         }
@@ -428,7 +429,8 @@ fn unheld<M: Memory>(
 ) -> Result<Option<Box<Unheld>>, Failure> {
     let mut unheld = Unheld::default();
     unheld.plan.flush = command.flags.has(Flags::FLUSH) && !db.may_flush();
-    unheld.plan.whole = (command.flags.has(Flags::WHOLE) || unheld.plan.flush) && !db.holds_all();
+    let whole = command.flags.has(Flags::WHOLE) || command.keys.are_incomplete(words);
+    unheld.plan.whole = (whole || unheld.plan.flush) && !db.holds_all();
     for i in command.keys.positions(words) {
         let key = words.at(i);
         if !db.holds(key)? {
