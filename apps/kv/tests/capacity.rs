@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use rackmem::Rack;
 use rackmem_kv::memory::{HeapMemory, MemoryError};
-use rackmem_kv::{Clock, Error, Expiry, Options, SetOptions, Store, Sweep};
+use rackmem_kv::{Clock, Error, ExpireIf, Expiry, Options, SetOptions, Store, Sweep};
 
 const NODES: usize = 4;
 const MEMORY: u64 = 32 << 20;
@@ -152,32 +152,124 @@ fn a_flush_returns_all_memory_cycle_after_cycle() {
     assert!(counts.iter().all(|count| *count == counts[0]), "{counts:?}");
 }
 
-#[test]
-fn a_key_that_expires_again_and_again_is_removed_each_time() {
+/// A store whose time the test has in hand, and who sweeps it.
+struct Swept {
+    time: Arc<AtomicU64>,
+    store: Store<HeapMemory>,
+    sweep: Sweep,
+}
+
+fn swept(options: Options) -> Swept {
     let time = Arc::new(AtomicU64::new(1_000_000));
-    let options = Options {
-        buckets: 16,
-        clock: Clock::manual(time.clone()),
-        ..Options::default()
-    };
+    let clock = Clock::manual(time.clone());
+    let options = Options { clock, ..options };
     let store = Store::open(HeapMemory::new(4096, 16 << 20, 1), options).unwrap();
-    let mut sweep = Sweep::default();
-    for round in 0..3 {
+    Swept {
+        time,
+        store,
+        sweep: Sweep::default(),
+    }
+}
+
+impl Swept {
+    fn set(&self, key: &[u8], from_now: u64) {
+        let expiry = Expiry::At(self.time.load(SeqCst) + from_now);
         let options = SetOptions {
-            expiry: Expiry::At(time.load(SeqCst) + 100),
+            expiry,
             ..SetOptions::default()
         };
-        store.first().set_with(b"key", b"value", options).unwrap();
-        let mut cleaned = 0;
-        // Ten looks a second, and all that there is to look at each time.
-        for _ in 0..20 {
-            time.fetch_add(100, SeqCst);
-            while let Ok(swept) = store.sweep(&mut sweep, 64)
-                && swept.looked != 0
-            {
-                cleaned += swept.cleaned;
-            }
-        }
-        assert_eq!(cleaned, 1, "{round}");
+        self.store.first().set_with(key, b"value", options).unwrap();
     }
+
+    /// All that there is to look at just now; how many buckets it cleaned.
+    fn look(&mut self) -> usize {
+        let mut cleaned = 0;
+        while let Ok(swept) = self.store.sweep(&mut self.sweep, 64)
+            && swept.looked != 0
+        {
+            cleaned += swept.cleaned;
+        }
+        cleaned
+    }
+
+    /// Ten looks a second.
+    fn pass(&mut self, time: u64) -> usize {
+        let mut cleaned = 0;
+        for _ in 0..time / 100 {
+            self.time.fetch_add(100, SeqCst);
+            cleaned += self.look();
+        }
+        cleaned
+    }
+
+    fn keys(&self) -> usize {
+        self.store.first().len().unwrap()
+    }
+}
+
+fn few_buckets() -> Options {
+    Options {
+        buckets: 16,
+        ..Options::default()
+    }
+}
+
+#[test]
+fn a_key_that_expires_again_and_again_is_removed_each_time() {
+    // Also when the next one comes before anybody has looked.
+    for between in [2000, 100, 0] {
+        let mut world = swept(few_buckets());
+        for round in 0..5 {
+            world.set(b"key", 100);
+            assert_eq!(world.pass(100), 1, "{round}, {between}");
+            assert_eq!(world.keys(), 0);
+            world.pass(between);
+        }
+    }
+}
+
+#[test]
+fn an_expiry_that_comes_nearer_is_seen() {
+    let mut world = swept(few_buckets());
+    for nth in 0..40u8 {
+        world.set(&[b'k', nth], 1_000_000);
+    }
+    world.pass(1000);
+    // As many keys expire as before: one sooner, and one in another's place.
+    let at = world.time.load(SeqCst) + 300;
+    assert!(
+        world
+            .store
+            .first()
+            .expire(b"k\x03", at, ExpireIf::default())
+            .unwrap()
+    );
+    assert_eq!(world.pass(400), 1);
+    assert!(world.store.first().remove(b"k\x04").unwrap());
+    world.set(b"another", 300);
+    assert_eq!(world.pass(400), 1);
+    assert_eq!(world.keys(), 38);
+    // Later than before: nothing is done before its time.
+    world.set(b"k\x05", 2_000_000);
+    assert_eq!(world.pass(10_000), 0);
+}
+
+#[test]
+fn what_a_split_has_moved_is_removed_when_its_time_comes() {
+    let mut world = swept(few_buckets());
+    let value = [7; 200];
+    world.set(b"first", 5000);
+    world.pass(200);
+    let buckets = world.store.buckets();
+    for nth in 0..2000u32 {
+        let options = SetOptions {
+            expiry: Expiry::At(world.time.load(SeqCst) + 5000),
+            ..SetOptions::default()
+        };
+        let key = nth.to_le_bytes();
+        world.store.first().set_with(&key, &value, options).unwrap();
+    }
+    assert!(world.store.buckets() > 4 * buckets);
+    world.pass(6000);
+    assert_eq!(world.keys(), 0);
 }

@@ -88,13 +88,16 @@ impl<'a, 'v> PageMut<'a, 'v> {
         self.view.set_u64(WATCHERS, nodes);
     }
 
-    /// Lowers the time of the first expiry to `expiry`, unless that means never.
+    /// Lowers the time of the first expiry to `expiry`, unless that means never; whether it was
+    /// later.
     #[inline]
-    pub fn note_expiry(&mut self, expiry: u64) {
+    pub fn note_expiry(&mut self, expiry: u64) -> bool {
         let soonest = self.page().soonest();
-        if expiry != 0 && (soonest == 0 || expiry < soonest) {
+        let nearer = expiry != 0 && (soonest == 0 || expiry < soonest);
+        if nearer {
             self.set_soonest(expiry);
         }
+        nearer
     }
 
     fn set_used(&mut self, used: usize, count: usize) {

@@ -9,6 +9,7 @@ use super::lookup::MAX_CHAIN;
 use super::value::{Meta, Value};
 use crate::Error;
 use crate::error::Result;
+use crate::layout::counters::Counts;
 use crate::layout::kind::Kind;
 use crate::layout::page::{KeyId, Record, record_size};
 use crate::layout::superblock::Era;
@@ -175,7 +176,8 @@ impl<M: Memory> Bucket<'_, M> {
             _ => 0,
         };
         self.change_head(|page| {
-            page.note_expiry(expiry);
+            let nearer = page.note_expiry(expiry);
+            effects.counts = effects.counts.plus(Counts::nearer(nearer));
             seal(page, &mut effects, chain.version + 1);
         })?;
         if self.core.is_unbalanced(&self.head(), &effects) {

@@ -250,11 +250,12 @@ pub(crate) fn apply(
             if !page.put(id, old, &payload, expiry, stamp) {
                 return None;
             }
-            page.note_expiry(expiry);
+            let nearer = page.note_expiry(expiry);
             if let Some(old) = old {
                 retire(&mut effects, old, &payload, nodes);
             }
-            effects.counts = effects.counts.plus(Counts::record(true, expiry != 0));
+            let new = Counts::record(true, expiry != 0).plus(Counts::nearer(nearer));
+            effects.counts = effects.counts.plus(new);
             effects.changed = true;
         }
         (Edit::Remove, Some(old)) => {
@@ -266,12 +267,12 @@ pub(crate) fn apply(
         }
         (Edit::Expire(expiry), Some(old)) => {
             page.set_record_expiry(old, expiry, stamp);
-            page.note_expiry(expiry);
+            let nearer = page.note_expiry(expiry);
             let (gone, new) = (
                 Counts::record(false, old.expiry != 0),
                 Counts::record(true, expiry != 0),
             );
-            effects.counts = gone.plus(new);
+            effects.counts = gone.plus(new).plus(Counts::nearer(nearer));
             effects.changed = true;
         }
         (Edit::Keep | Edit::Remove | Edit::Expire(_), _) => {}

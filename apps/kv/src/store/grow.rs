@@ -17,6 +17,7 @@ use super::lock::Scope;
 use super::lookup::MAX_CHAIN;
 use crate::error::{Error, Result};
 use crate::hash::hash;
+use crate::layout::counters::Counts;
 use crate::layout::page::{HEADER, Page};
 use crate::layout::superblock::{self, FLUSH_BYTES, MOST_DEPTH};
 use crate::memory::{Access, Memory};
@@ -330,7 +331,10 @@ impl<M: Memory> Bucket<'_, M> {
         self.change_head(|page| {
             page.replace_records(bytes, *count, next);
             page.set_soonest(records.soonest);
-        })
+        })?;
+        // Who sweeps this bucket may not have swept the one that the records come from.
+        let nearer = Counts::nearer(records.soonest != 0);
+        self.core.count(0, self.era(0)?.flushed, nearer)
     }
 
     fn free_pages(&self, pages: &[u64]) -> Result<()> {

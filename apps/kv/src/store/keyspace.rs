@@ -242,14 +242,14 @@ impl<M: Memory> Bucket<'_, M> {
 /// Between two rounds of a sweep, at least; twice as long after each that could not clean what is
 /// due, because its memory is away.
 const REST: u64 = 100;
-/// Between two rounds at most, in milliseconds: a key whose expiry has come nearer meanwhile takes
+/// Between two rounds at most, in milliseconds: a key whose node died before it had counted it takes
 /// memory for so long.
 const LONGEST_REST: u64 = 600_000;
 
 /// Where a sweep over this node's buckets stands.
 ///
 /// It goes in rounds through all of them, and rests between: until the next key that it has seen
-/// expires, or a node counts other keys that expire, or a flush comes. So what it costs ends,
+/// expires, or a node counts that one expires before those of its bucket, or a flush comes. So what it costs ends,
 /// whatever has died: what cannot be cleaned is looked at more and more rarely.
 #[derive(Debug, Default)]
 pub struct Sweep {
@@ -265,7 +265,7 @@ pub struct Sweep {
     cleaned: Option<usize>,
     /// The earliest moment at which there is more to clean, as this round has found.
     soonest: Option<u64>,
-    /// What nodes counted of keys that expire when it began.
+    /// How often nodes had counted, when it began, that a bucket's first expiry came nearer.
     counted: u64,
     rest: u64,
     /// Nothing begins before, unless something is counted or flushed.
@@ -333,20 +333,18 @@ impl<M: Memory> Core<M> {
         let epoch = self.newest_flushes()?.epoch;
         let now = self.clock.now();
         if epoch != sweep.epoch {
-            let counted = self.counted_expiries()?;
+            let (_, counted) = self.counted_expiries()?;
             sweep.epoch = epoch;
             sweep.begin(self.numbers()?, counted, true);
         }
         if sweep.left == 0 {
             sweep.rest(now);
             // Asked once a round: the answer costs a look at every node's counters.
-            let counted = self.counted_expiries()?;
+            let (any, counted) = self.counted_expiries()?;
             let changed = counted != sweep.counted;
             // Where a node has died, what it had counted may have died with it.
-            let nothing = counted == 0 && self.memory.undisturbed();
+            let nothing = !any && self.memory.undisturbed();
             if nothing || !changed && now < sweep.next {
-                // As many as there were once are others, when there were none between.
-                sweep.counted = counted;
                 return Ok(Swept::default());
             }
             sweep.begin(self.numbers()?, counted, false);
@@ -420,17 +418,17 @@ impl<M: Memory> Core<M> {
         Ok((due, left))
     }
 
-    /// What all nodes have counted of keys that expire: another number when there are others, and 0
-    /// where there is none. Wrong by what has died with nodes.
-    fn counted_expiries(&self) -> Result<u64> {
+    /// Whether any key expires, and how often a bucket's first expiry has come nearer, both as all
+    /// nodes have counted it. Wrong by what has died with nodes.
+    fn counted_expiries(&self) -> Result<(bool, u64)> {
         let flushes = self.newest_flushes()?;
-        let mut sum = 0u64;
+        let (mut any, mut nearer) = (false, 0u64);
         for (db, flushed) in flushes.flushed.iter().take(DATABASES).enumerate() {
-            let expires = self.counted(db as u8, *flushed)?.expires;
-            // By database, so that a key that moves between two is seen.
-            sum = sum.wrapping_add(u64::from(expires).wrapping_mul(2 * db as u64 + 1));
+            let counts = self.counted(db as u8, *flushed)?;
+            any |= counts.expires != 0;
+            nearer = nearer.wrapping_add(u64::from(counts.nearer));
         }
-        Ok(sum)
+        Ok((any, nearer))
     }
 
     fn at_head<R>(&self, bucket: usize, f: impl FnOnce(&M::Pages, usize) -> R) -> Option<R> {

@@ -171,6 +171,8 @@ impl Counts {
         Counts {
             keys: self.keys.wrapping_neg(),
             expires: self.expires.wrapping_neg(),
+            // Who swept in between may look once more.
+            nearer: 0,
         }
     }
 }
