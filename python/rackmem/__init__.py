@@ -30,7 +30,8 @@ from ._rackmem import (
 )
 from ._array import Array, array
 from ._counter import Counter
-from ._lock import Lock
+from ._dict import Dict
+from ._lock import Condition, Lock
 from ._racks import current, from_env, join, local
 from ._shm import SharedMemory
 
@@ -38,7 +39,9 @@ __all__ = [
     "ArgumentError",
     "Array",
     "ClosedError",
+    "Condition",
     "Counter",
+    "Dict",
     "Error",
     "Lock",
     "LostError",

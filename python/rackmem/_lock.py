@@ -1,4 +1,6 @@
-"""Locks by name."""
+"""Locks and conditions by name."""
+
+import time
 
 from ._racks import node_of
 
@@ -43,3 +45,61 @@ class Lock:
 
 def _attach(name):
     return Lock(None, name)
+
+
+class Condition:
+    """A condition that threads of all nodes wait for, as `threading.Condition`, with a lock of the
+    same name: `with condition: condition.wait_for(lambda: ...)`.
+
+    A wait may end without having been meant, as everywhere: `wait_for` looks again. At most 255
+    threads of the rack wait at a time."""
+
+    def __init__(self, rack, name):
+        node = node_of(rack)
+        self.name = name
+        self._lock = node.lock(f"{name}/lock")
+        self._condition = node.condition(name)
+
+    def acquire(self, blocking=True, timeout=-1):
+        return Lock.acquire(self, blocking, timeout)
+
+    def release(self):
+        self._lock.release()
+
+    def wait(self, timeout=None):
+        """Lets the lock go until another one notifies, and has it again then; `False` when that took
+        longer than so many seconds."""
+        return self._condition.wait(self._lock, timeout)
+
+    def wait_for(self, predicate, timeout=None):
+        """Waits until this is true; what it said last."""
+        limit = None if timeout is None else time.monotonic() + timeout
+        while not (result := predicate()):
+            left = None if limit is None else limit - time.monotonic()
+            if left is not None and left <= 0:
+                break
+            self.wait(left)
+        return result
+
+    def notify(self, n=1):
+        self._condition.notify(self._lock, n)
+
+    def notify_all(self):
+        self._condition.notify(self._lock)
+
+    def __enter__(self):
+        self.acquire()
+        return self
+
+    def __exit__(self, *_):
+        self.release()
+
+    def __repr__(self):
+        return f"<rackmem.Condition {self.name!r}>"
+
+    def __reduce__(self):
+        return _attach_condition, (self.name,)
+
+
+def _attach_condition(name):
+    return Condition(None, name)

@@ -151,6 +151,7 @@ families!(
     open: rackmem::OpenError,
     region: rackmem::RegionError,
     access: rackmem::AccessError,
+    alloc: rackmem::AllocError,
     rack: rackmem::RackError,
     lock: rackmem::LockError,
     leave: rackmem::LeaveError

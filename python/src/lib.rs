@@ -1,8 +1,9 @@
-//! rackmem for Python: racks, regions, pages and locks. What is nicer in Python is in Python,
+//! rackmem for Python: racks, regions, pages, maps and locks. What is nicer in Python is in Python,
 //! in the package beside this.
 
 mod errors;
 mod lock;
+mod map;
 mod pages;
 mod process;
 mod rack;
@@ -18,6 +19,8 @@ fn _rackmem(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<region::Region>()?;
     module.add_class::<pages::Pages>()?;
     module.add_class::<lock::Lock>()?;
+    module.add_class::<lock::Condition>()?;
+    module.add_class::<map::Map>()?;
     module.add_function(wrap_pyfunction!(rack::local, module)?)?;
     module.add_function(wrap_pyfunction!(rack::join, module)?)?;
     module.add_function(wrap_pyfunction!(rack::from_env, module)?)?;

@@ -1,11 +1,11 @@
-//! A named lock of the rack.
+//! Named locks and conditions of the rack.
 
 use crate::errors;
 use crate::process::Process;
 use crate::rack::LOOK;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use rackmem::locked::{Guard, Mutex, Writing};
+use rackmem::locked::{Condvar, Guard, Mutex, Writing};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,20 @@ impl Lock {
             lock: Arc::new(lock),
             process,
         }
+    }
+
+    /// The number in the lock, if it is held.
+    fn number(&self) -> Option<u64> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().map(Guard::get)
+    }
+
+    /// Adds one to the number.
+    fn count(&self) -> Option<()> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = held.as_mut()?;
+        held.set(held.get().wrapping_add(1));
+        Some(())
     }
 
     fn try_for(&self, py: Python<'_>, wait: Duration) -> PyResult<Option<u64>> {
@@ -119,6 +133,82 @@ impl Lock {
         _trace: Bound<'_, PyAny>,
     ) -> PyResult<()> {
         self.release(py)
+    }
+}
+
+/// A condition that threads of all nodes wait for. What notifies holds the lock, and adds one to the
+/// number in it: whoever was off the list just then sees that it has changed.
+#[pyclass(frozen, module = "rackmem")]
+pub struct Condition {
+    condition: Condvar,
+    process: Process,
+}
+
+impl Condition {
+    pub fn new(condition: Condvar, process: Process) -> Condition {
+        Condition { condition, process }
+    }
+}
+
+fn not_held() -> PyErr {
+    PyRuntimeError::new_err("a condition is waited for and notified by who holds its lock")
+}
+
+#[pymethods]
+impl Condition {
+    /// Lets the lock go, waits to be notified, for ever or so many seconds, and holds it again;
+    /// whether it was notified.
+    #[pyo3(signature = (lock, timeout = None))]
+    fn wait(&self, py: Python<'_>, lock: &Lock, timeout: Option<f64>) -> PyResult<bool> {
+        self.process.check()?;
+        let wait = timeout
+            .map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX));
+        let limit = wait.and_then(|wait| Instant::now().checked_add(wait));
+        let before = lock.number().ok_or_else(not_held)?;
+        loop {
+            let left = limit.map_or(Duration::MAX, |limit| {
+                limit.saturating_duration_since(Instant::now())
+            });
+            let notified = py.detach(|| {
+                let mut place = lock.held.lock().unwrap_or_else(PoisonError::into_inner);
+                let held = place.take();
+                drop(place);
+                let held = held.ok_or(None)?;
+                let waited = self.condition.wait_within(held, left.min(LOOK));
+                let (held, notified) = waited.map_err(Some)?;
+                place = lock.held.lock().unwrap_or_else(PoisonError::into_inner);
+                *place = Some(held);
+                Ok(notified)
+            });
+            let notified: Result<bool, Option<rackmem::LockError>> = notified;
+            let notified = notified.map_err(|error| error.map_or_else(not_held, errors::lock))?;
+            py.check_signals()?;
+            if notified || lock.number() != Some(before) {
+                return Ok(true);
+            }
+            if left <= LOOK {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Wakes so many of those who wait, the longest first, or all.
+    #[pyo3(signature = (lock, count = None))]
+    fn notify(&self, py: Python<'_>, lock: &Lock, count: Option<usize>) -> PyResult<()> {
+        self.process.check()?;
+        lock.count().ok_or_else(not_held)?;
+        py.detach(|| match count {
+            None => self.condition.notify_all().map(drop),
+            Some(count) => {
+                for _ in 0..count {
+                    if !self.condition.notify_one()? {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+        })
+        .map_err(errors::lock)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Racks and their nodes.
 
 use crate::errors;
-use crate::lock::Lock;
+use crate::lock::{Condition, Lock};
+use crate::map::Map;
 use crate::process::Process;
 use crate::region::Region;
 use pyo3::prelude::*;
@@ -208,6 +209,20 @@ impl Node {
         self.process.check()?;
         let lock = py.detach(|| rackmem::locked::Mutex::named(&self.node, name, 0u64));
         Ok(Lock::new(lock.map_err(errors::region)?, self.process))
+    }
+
+    /// The condition of this name, made if there is none.
+    fn condition(&self, py: Python<'_>, name: &str) -> PyResult<Condition> {
+        self.process.check()?;
+        let condition = py.detach(|| rackmem::locked::Condvar::named(&self.node, name));
+        let condition = condition.map_err(errors::region)?;
+        Ok(Condition::new(condition, self.process))
+    }
+
+    /// The map of this name, made for about so many entries of so many bytes if there is none.
+    fn map(&self, py: Python<'_>, name: &str, entries: usize, bytes: usize) -> PyResult<Map> {
+        self.process.check()?;
+        crate::map::named(py, &self.node, name, (entries, bytes), self.process)
     }
 
     fn __repr__(&self) -> String {

@@ -11,7 +11,7 @@ mod transaction;
 mod writing;
 
 pub use content::Content;
-pub use map::{Map, MapSpec};
+pub use map::{Entries, Map, MapSpec};
 pub use rackmem_proto::sabre::{Retry, Then};
 pub use refs::ObjectRef;
 pub use transaction::{MAX_TRANSACTION_BYTES, MAX_TRANSACTION_OBJECTS, Transaction};

@@ -68,6 +68,10 @@ fn a_map_is_a_map_at_every_node() {
                 assert_eq!(got, Ok(model.get(*key).cloned()), "{fabric:?}");
             }
         }
+        for map in &maps {
+            let all: BTreeMap<_, _> = map.entries().collect::<Result<_, _>>().unwrap();
+            assert_eq!(all, model, "{fabric:?}");
+        }
         // Its memory is there for another one.
         let live = || -> u64 { rack.nodes().iter().map(|n| n.metrics().objects.live).sum() };
         let addr = first.at().addr();
@@ -77,6 +81,7 @@ fn a_map_is_a_map_at_every_node() {
         for map in &maps {
             let gone = |error| matches!(error, AccessError::Gone { .. });
             assert!(gone(map.get(b"kk").unwrap_err()));
+            assert!(map.entries().all(|entry| gone(entry.unwrap_err())));
             let error = map.insert(b"kk", b"").unwrap_err();
             assert!(
                 matches!(error, AllocError::Access(error) if gone(error)),
@@ -103,6 +108,41 @@ fn count_of(value: &[u8]) -> u64 {
 
 fn add(map: &Map, key: &[u8]) -> Result<Option<Vec<u8>>, AllocError> {
     map.update(key, |old| Some(value(old.map_or(0, count_of) + 1)))
+}
+
+#[test]
+fn what_stays_in_a_map_is_in_every_walk() {
+    for fabric in FABRICS {
+        let rounds = if fabric == Fabric::Inline { 3000 } else { 100 };
+        let rack = rack(fabric, Mode::HomeOnly, 2);
+        let maps = handles(&rack, &small_map(&rack));
+        let stays: Vec<[u8; 3]> = (0..30).map(|nth| [b's', nth, nth]).collect();
+        for key in &stays {
+            maps[0].insert(key, b"here").unwrap();
+        }
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let walks = scope.spawn(|| {
+                let mut walks = 0;
+                while !over.load(Relaxed) || walks == 0 {
+                    let all: BTreeMap<_, _> = maps[1].entries().map(Result::unwrap).collect();
+                    for key in &stays {
+                        assert_eq!(all.get(&key[..]).map(Vec::as_slice), Some(&b"here"[..]));
+                    }
+                    walks += 1;
+                }
+            });
+            // They come into heads and push others out to tails, and the other way round.
+            for round in 0..rounds {
+                let key = [b'c', (round % 40) as u8];
+                let value = vec![b'v'; round % 70];
+                maps[0].insert(&key, &value).unwrap();
+                maps[0].remove(&[b'c', ((round + 13) % 40) as u8]).unwrap();
+            }
+            over.store(true, Relaxed);
+            walks.join().unwrap();
+        });
+    }
 }
 
 #[test]

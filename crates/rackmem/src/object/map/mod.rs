@@ -9,10 +9,12 @@
 //! begins again at the head.
 
 mod bucket;
+mod entries;
 pub(crate) mod hash;
 mod root;
 mod updating;
 
+pub use self::entries::Entries;
 pub use self::root::MapSpec;
 
 use self::bucket::{Seen, find};
