@@ -328,6 +328,18 @@ impl<M: Memory> Host for Commands<'_, '_, M> {
     }
 }
 
+/// Why a script may not read streams as it asks: it cannot wait.
+fn waits_for_streams(name: &str, words: Args<'_>) -> Option<String> {
+    if !["xread", "xreadgroup"].contains(&name) {
+        return None;
+    }
+    // GROUP is followed by two names.
+    let first = if words.is(1, "group") { 4 } else { 1 };
+    let mut options = (first..words.len()).take_while(|at| !words.is(*at, "streams"));
+    let refusal = format!("ERR {name} command is not allowed with BLOCK option from scripts");
+    options.any(|at| words.is(at, "block")).then_some(refusal)
+}
+
 impl<M: Memory> Commands<'_, '_, M> {
     fn try_command(&mut self, words: Args<'_>, out: &mut Vec<u8>) -> Result<(), Refused> {
         let position = self.shared.commands.find(words.at(0));
@@ -340,6 +352,9 @@ impl<M: Memory> Commands<'_, '_, M> {
         permitted(self.shared, self.session, position, words, Context::Script)?;
         if command.flags.has(Flags::NOSCRIPT) {
             return Err("ERR This Redis command is not allowed from script".into());
+        }
+        if let Some(refusal) = waits_for_streams(command.name, words) {
+            return Err(refusal.into());
         }
         if self.read_only && command.flags.has(Flags::WRITE) {
             return Err(READ_ONLY.into());

@@ -36,6 +36,6 @@ impl<M: Memory> Table<M> {
         "brpop"      -3 WAITS      KEYS_BEFORE_LAST "2.0.0"  lists::brpop,      "Takes the last element of the first list that has any, or waits for one.";
         "blmove"      6 WAITS      TWO_KEYS         "6.2.0"  lists::blmove,     "Moves an element from one list to another, or waits for one.";
         "brpoplpush"  4 WAITS      TWO_KEYS         "2.2.0"  lists::brpoplpush, "Moves the last element of a list before another list, or waits for one.";
-        "blmpop"     -5 WAITS      COUNTED_SECOND   "7.0.0"  lists::blmpop,     "Takes elements of the first list that has any, or waits for some.";
+        "blmpop"     -5 WRITE      COUNTED_SECOND   "7.0.0"  lists::blmpop,     "Takes elements of the first list that has any, or waits for some.";
     };
 }

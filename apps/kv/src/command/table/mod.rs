@@ -18,6 +18,7 @@ const WRITE: Flags = Flags::WRITE;
 const SCRIPT: Flags = Flags::NOSCRIPT;
 const SCRIPT_READ: Flags = Flags::NOSCRIPT.and(Flags::READ);
 const WRITE_FAST: Flags = Flags::WRITE.and(Flags::FAST);
+const WAITS_FAST: Flags = WRITE_FAST.and(Flags::NOSCRIPT);
 const FLUSH: Flags = Flags::WRITE.and(Flags::FLUSH);
 const LINK: Flags = Flags::FAST.and(Flags::CONNECTION);
 const PRIVATE: Flags = LINK.and(Flags::NOSCRIPT);
@@ -151,7 +152,7 @@ impl<M: Memory> Table<M> {
         "pttl"         2 READ_FAST  KEY        "2.6.0"  expiry::pttl,         "Returns the milliseconds until a key expires.";
         "expiretime"   2 READ_FAST  KEY        "7.0.0"  expiry::expiretime,   "Returns the Unix time in seconds at which a key expires.";
         "pexpiretime"  2 READ_FAST  KEY        "7.0.0"  expiry::pexpiretime,  "Returns the Unix time in milliseconds at which a key expires.";
-        "wait"         3 PLAIN      NO_KEY     "3.0.0"  standalone::wait,     "Waits for replicas: there are none.";
+        "wait"         3 SCRIPT     NO_KEY     "3.0.0"  standalone::wait,     "Waits for replicas: there are none.";
         "dump"         2 READ       KEY        "2.6.0"  dumping::dump,        "Returns a value in the format of Redis' files.";
         "restore"     -4 WRITE      KEY        "2.6.0"  dumping::restore,     "Creates a key from what DUMP returned.";
         "sort"        -2 WRITE      SORTED     "1.0.0"  sort::sort,           "Sorts a list, a set or a sorted set.";

@@ -39,8 +39,8 @@ impl<M: Memory> Table<M> {
         "zpopmin"          -2 WRITE_FAST KEY              "5.0.0"  z::zpopmin,          "Takes out the members with the lowest scores.";
         "zpopmax"          -2 WRITE_FAST KEY              "5.0.0"  z::zpopmax,          "Takes out the members with the highest scores.";
         "zmpop"            -4 WRITE      NUMBERED         "7.0.0"  z::zmpop,            "Takes members out of the first key that has any.";
-        "bzpopmin"         -3 WRITE_FAST KEYS_AND_TIMEOUT "5.0.0"  z::bzpopmin,         "Takes out the member with the lowest score, or waits for one.";
-        "bzpopmax"         -3 WRITE_FAST KEYS_AND_TIMEOUT "5.0.0"  z::bzpopmax,         "Takes out the member with the highest score, or waits for one.";
+        "bzpopmin"         -3 WAITS_FAST KEYS_AND_TIMEOUT "5.0.0"  z::bzpopmin,         "Takes out the member with the lowest score, or waits for one.";
+        "bzpopmax"         -3 WAITS_FAST KEYS_AND_TIMEOUT "5.0.0"  z::bzpopmax,         "Takes out the member with the highest score, or waits for one.";
         "bzmpop"           -5 WRITE      NUMBERED_THIRD   "7.0.0"  z::bzmpop,           "Takes members out of the first key that has any, or waits for one.";
         "zremrangebyrank"   4 WRITE      KEY              "2.0.0"  z::zremrangebyrank,  "Removes members in a range of ranks.";
         "zremrangebyscore"  4 WRITE      KEY              "1.2.0"  z::zremrangebyscore, "Removes members in a range of scores.";

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::{CannotLeave, Moved, Pass};
 use crate::error::{Error, Result};
+use crate::layout::counters::Counts;
 use crate::memory::{Access, Memory, Pages};
 use crate::store::bucket::Inside;
 use crate::store::buckets::Slab;
@@ -65,6 +66,8 @@ impl<M: Memory> Core<M> {
             held.bucket(bucket, Access::Write)?.mark_moved();
         }
         self.look_again(number, old)?;
+        // Another node sweeps it from now on, which has not seen what expires there.
+        self.count(0, self.newest_era(0)?.flushed, Counts::nearer(true))?;
         self.leaving.retire(old, len);
         Ok(())
     }
