@@ -136,8 +136,8 @@ impl Lock {
     }
 }
 
-/// A condition that threads of all nodes wait for. What notifies holds the lock, and adds one to the
-/// number in it: whoever was off the list just then sees that it has changed.
+/// A condition that threads of all nodes wait for. What notifies holds the lock,
+/// and adds one to the number in it: whoever was off the list just then sees that it has changed.
 #[pyclass(frozen, module = "rackmem")]
 pub struct Condition {
     condition: Condvar,

@@ -242,15 +242,16 @@ impl<M: Memory> Bucket<'_, M> {
 /// Between two rounds of a sweep, at least; twice as long after each that could not clean what is
 /// due, because its memory is away.
 const REST: u64 = 100;
-/// Between two rounds at most, in milliseconds: a key whose node died before it had counted it takes
-/// memory for so long.
+/// Between two rounds at most, in milliseconds: a key whose node died before it had counted it
+/// takes memory for so long.
 const LONGEST_REST: u64 = 600_000;
 
 /// Where a sweep over this node's buckets stands.
 ///
 /// It goes in rounds through all of them, and rests between: until the next key that it has seen
-/// expires, or a node counts that one expires before those of its bucket, or a flush comes. So what it costs ends,
-/// whatever has died: what cannot be cleaned is looked at more and more rarely.
+/// expires, or a node counts that one expires before those of its bucket, or a flush comes.
+/// So what it costs ends, whatever has died: what cannot be cleaned is looked at more and more
+/// rarely.
 #[derive(Debug, Default)]
 pub struct Sweep {
     bucket: usize,
