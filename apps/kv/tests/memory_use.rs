@@ -137,6 +137,38 @@ fn what_adds_something_is_refused_over_the_limit() {
     assert!(info.contains("maxmemory:0"), "{info}");
 }
 
+#[test]
+fn who_listens_hears_of_keys_that_make_room() {
+    let memory = HeapMemory::new(4096, 64 << 20, 1);
+    let server = serve(&open(&memory));
+    let mut client = Client::new(server.local_addr());
+    let mut listener = Client::new(server.local_addr());
+    client.say("SELECT 9");
+    client.say("CONFIG SET notify-keyspace-events KEe maxmemory-policy allkeys-lru");
+    listener.say("PSUBSCRIBE __key*@9__:*");
+    client.say("SET foo bar");
+    client.say("CONFIG SET maxmemory 1");
+    let told = [
+        "[\"pmessage\" \"__key*@9__:*\" \"__keyspace@9__:foo\" \"evicted\"]",
+        "[\"pmessage\" \"__key*@9__:*\" \"__keyevent@9__:evicted\" \"foo\"]",
+    ];
+    assert_eq!([listener.reply(), listener.reply()], told);
+    client.say("CONFIG SET maxmemory 0");
+    // Where nobody wants to hear of them nothing is told.
+    client.say("CONFIG SET notify-keyspace-events KE$");
+    client.say("SET foo bar");
+    client.say("CONFIG SET maxmemory 1");
+    assert_eq!(client.say("EXISTS foo"), ":0");
+    client.say("CONFIG SET maxmemory 0");
+    client.say("SET other x");
+    let heard = [(); 4].map(|()| listener.reply());
+    assert!(
+        heard.iter().all(|heard| !heard.contains("evicted")),
+        "{heard:?}"
+    );
+    assert!(heard[3].contains("other"), "{heard:?}");
+}
+
 /// What two nodes write together stays within what the rack may keep, and fills it.
 #[test]
 fn a_rack_stays_under_its_limit() {

@@ -5,9 +5,11 @@
 
 use super::{Call, Command, Outcome};
 use crate::DATABASES;
+use crate::error::Result;
 use crate::memory::Memory;
 use crate::resp::args::Args;
 use crate::server::settings::event_class;
+use crate::store::Db;
 use crate::store::bus::{Became, Change, watching};
 
 const KEYSPACE: u64 = bit(b'K');
@@ -15,6 +17,8 @@ const KEYEVENT: u64 = bit(b'E');
 const GENERIC: u64 = bit(b'g');
 /// Keys that go because their time is over.
 pub(crate) const EXPIRED: u64 = bit(b'x');
+/// Keys that go because there is no room for them.
+const EVICTED: u64 = bit(b'e');
 const NEW: u64 = bit(b'n');
 
 const fn bit(letter: u8) -> u64 {
@@ -157,6 +161,17 @@ fn messages(wanted: u64, db: u8, name: &str, key: &[u8]) -> Vec<(Vec<u8>, Vec<u8
 /// What is published about a key whose time was over.
 pub(crate) fn expiry_channels(wanted: u64, db: u8, key: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     messages(wanted, db, "expired", key)
+}
+
+/// Publishes that a key was removed to make room, where that is wanted.
+pub(super) fn tell_evicted<M: Memory>(db: &Db<'_, M>, key: &[u8]) -> Result<()> {
+    let wanted = db.core.events()?;
+    if wanted & EVICTED != 0 {
+        for (channel, payload) in messages(wanted, db.number(), "evicted", key) {
+            db.publish(false, &channel, &payload)?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs a command, and tells what it has changed.

@@ -4,7 +4,7 @@
 //! refused if there is none ([`crate::server::limit`]). A write that finds the rack's own memory
 //! full makes room too, if the policy lets it, and is tried again.
 
-use super::{Command, Failure, Flags, Outcome};
+use super::{Command, Failure, Flags, Outcome, events};
 use crate::error::{Error, Result};
 use crate::memory::{Memory, MemoryError};
 use crate::resp::args::Args;
@@ -187,7 +187,7 @@ pub(super) fn evict<M: Memory>(shared: &Shared<M>, stats: &Stats) -> Result<bool
         let Some((db, key)) = choose(shared)? else {
             break;
         };
-        evicted += u64::from(db.remove(&key)?);
+        evicted += u64::from(remove(&db, &key)?);
     }
     Stats::add(&stats.evicted, evicted);
     Ok(evicted > 0)
@@ -201,7 +201,7 @@ fn evict_bytes<M: Memory>(shared: &Shared<M>, stats: &Stats, goal: u64) -> Resul
             break;
         };
         let bytes = db.footprint(&key)?.unwrap_or(0) as u64;
-        if db.remove(&key)? {
+        if remove(&db, &key)? {
             (evicted, freed) = (evicted + 1, freed + bytes);
         }
         if freed >= goal {
@@ -210,6 +210,15 @@ fn evict_bytes<M: Memory>(shared: &Shared<M>, stats: &Stats, goal: u64) -> Resul
     }
     Stats::add(&stats.evicted, evicted);
     Ok(freed)
+}
+
+/// Removes a key and tells of it; whether it was there.
+fn remove<M: Memory>(db: &Db<'_, M>, key: &[u8]) -> Result<bool> {
+    let was = db.remove(key)?;
+    if was {
+        events::tell_evicted(db, key)?;
+    }
+    Ok(was)
 }
 
 /// The next key to go.
