@@ -229,7 +229,13 @@ fn counts_are_exact_while_nodes_die() {
                     return;
                 }
             };
-            let word: Shared<u64> = region.shared(3 * BLOCK / 8).unwrap();
+            let word: Shared<u64> = match region.shared(3 * BLOCK / 8) {
+                Ok(word) => word,
+                Err(error) => {
+                    assert!(dies, "{fabric}: {error}");
+                    return;
+                }
+            };
             for round in 0.. {
                 if stop.load(SeqCst) {
                     return;

@@ -12,8 +12,8 @@ const PROGRESS: Duration = Duration::from_secs(2);
 /// How long to try.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct LeaveArgs {
-    /// When told to end, move keys to other nodes for at most S seconds and end then; 0: do not
-    #[arg(long, value_name = "S", default_value_t = 600)]
+    /// When told to end, move keys to other nodes for so long at most and end then; 0: do not
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     leave_timeout: u64,
 }
 
