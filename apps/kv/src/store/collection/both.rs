@@ -1,6 +1,6 @@
 //! Two keys' collections changed as one: both, or neither.
 
-use super::{Collection, Put, Tree, Update, head};
+use super::{Collection, Overwrite, Put, Tree, Update, head};
 use crate::error::{Error, Result};
 use crate::layout::kind::Kind;
 use crate::layout::page::record_size;
@@ -112,12 +112,17 @@ impl<M: Memory> Db<'_, M> {
     }
 
     fn put(&self, key: &[u8], found: &Collection<'_, M>, head: &[u8]) -> Result<()> {
-        let mut op = Update(Put {
+        let put = Put {
             kind: found.kind,
             head: found.is_any().then_some(head),
             expiry: found.expiry,
-        });
-        self.core.edit(self.scope, &self.id(key)?, &mut op)?;
+        };
+        let (core, id) = (self.core, self.id(key)?);
+        // What has expired goes with all that it had.
+        match found.existed {
+            true => core.edit(self.scope, &id, &mut Update(put))?,
+            false => core.edit(self.scope, &id, &mut Overwrite(put))?,
+        };
         Ok(())
     }
 }

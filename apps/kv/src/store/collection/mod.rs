@@ -372,19 +372,22 @@ impl<M: Memory> Bucket<'_, M> {
         }
         let fresh = found.store()?;
         scope.note_nodes(&fresh);
-        let (any, expiry) = (found.is_any(), found.expiry);
+        let (any, expiry, existed) = (found.is_any(), found.expiry, found.existed);
         let head = head::encode(&found.trees);
         let trees = std::mem::take(&mut found.trees);
         drop(found);
-        let put = self.edit(
-            id,
-            &mut Update(Put {
-                kind,
-                head: any.then_some(&head),
-                expiry,
-            }),
-        );
-        core.keep(scope, put, fresh)?;
+        let put = Put {
+            kind,
+            head: any.then_some(&head),
+            expiry,
+        };
+        // What has expired goes with all that it had.
+        let put = match existed {
+            true => self.edit(id, &mut Update(put)),
+            false => self.edit(id, &mut Overwrite(put)),
+        };
+        let effects = core.keep(scope, put, fresh)?;
+        core.free(scope, &effects.freed)?;
         for place in trees.iter().flat_map(|tree| &tree.freed) {
             core.release(scope, place.addr, place.len)?;
         }

@@ -2,15 +2,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::node::{LEAF_MAX, Node, Place};
 use super::tree::{Nodes, Tree};
 use super::{hashed, unhashed};
-use crate::Options;
 use crate::error::{Error, Result};
 use crate::layout::kind::Kind;
 use crate::memory::HeapMemory;
 use crate::store::Store;
+use crate::{Clock, Options};
 
 /// Nodes by address. An address is used once.
 #[derive(Default)]
@@ -271,6 +273,45 @@ fn memory_comes_back_whatever_ends_a_collection() {
             _ => drop(db.expire(b"hash", 1, Default::default()).unwrap()),
         }
         store.remove(b"hash").unwrap();
+    }
+}
+
+#[test]
+fn what_has_expired_goes_with_all_that_it_had() {
+    let (memory, time) = (
+        HeapMemory::new(4096, 4 << 20, 1),
+        Arc::new(AtomicU64::new(1000)),
+    );
+    let options = Options {
+        buckets: 4,
+        clock: Clock::manual(time.clone()),
+        ..Options::default()
+    };
+    let store = Store::open(memory.clone(), options).unwrap();
+    let db = store.first();
+    fn push(list: &mut super::Collection<'_, HeapMemory>) -> Result<()> {
+        list.insert(0, 0, b"element")
+    }
+    db.change(b"other", Kind::List, push).unwrap();
+    let begun = memory.live_bytes();
+    for round in 0..4 {
+        match round % 2 {
+            0 => store.set(b"key", &[7; 20_000]).unwrap(),
+            _ => drop(fill(&store, b"key", 5000).unwrap()),
+        }
+        assert!(memory.live_bytes() > begun + 10_000);
+        let soon = time.load(Relaxed) + 10;
+        assert!(db.expire(b"key", soon, Default::default()).unwrap());
+        time.fetch_add(100, Relaxed);
+        match round / 2 {
+            0 => db.change(b"key", Kind::List, push).unwrap(),
+            _ => db
+                .change_both([b"key", b"other"], Kind::List, |key, _| push(key))
+                .unwrap(),
+        }
+        assert!(store.remove(b"key").unwrap());
+        let left = memory.live_bytes();
+        assert!(left < begun + 4096, "{round}: {left} bytes, {begun} before");
     }
 }
 
