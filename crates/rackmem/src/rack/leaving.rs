@@ -27,11 +27,12 @@ impl Node {
 
     /// Writes everything in its cache home, so that this node can go.
     /// New misses of other threads get in the way.
-    pub(crate) fn bring_home(&self) -> Result<(), LeaveError> {
+    /// `epoch_follows`: see [`locks::bring_home`].
+    pub(crate) fn bring_home(&self, epoch_follows: bool) -> Result<(), LeaveError> {
         let agents = &self.inner.access.agents;
         let patience = self.inner.access.patience;
         self.inner.allocator.give_all_back(&self.inner.access);
-        locks::bring_home(&self.inner.access, patience)?;
+        locks::bring_home(&self.inner.access, patience, epoch_follows)?;
         let copies: Vec<Tag> = agents.cache.copies().map(|copy| copy.0).collect();
         for tag in copies {
             self.evict(tag.0)?;

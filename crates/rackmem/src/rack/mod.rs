@@ -307,7 +307,7 @@ impl Rack {
         }
         let others = |node: &Node| node.nodes() > self.nodes.len();
         for node in self.nodes.iter().filter(|node| others(node)) {
-            node.bring_home()?;
+            node.bring_home(true)?;
             match self.book.exclude(Role::Node(node.id())) {
                 // Nobody is ever declared dead there.
                 Ok(()) | Err(MembershipError::Fixed) => {}
@@ -329,7 +329,7 @@ impl Rack {
         // Of a rack that is all here nothing is left.
         let others = |node: &Node| node.nodes() > self.nodes.len();
         for node in self.nodes.iter().filter(|node| others(node)) {
-            node.bring_home()?;
+            node.bring_home(false)?;
             node.linger();
         }
         match &self.seat {

@@ -33,12 +33,41 @@ impl Locks {
 
 /// Brings the locks of other nodes that a node has used home, with what they protect.
 ///
+/// What is asked of the node by others meanwhile passes, and so does a wait that has an end: it
+/// tries again for as long as it has patience.
+///
+/// `epoch_follows`: the rack goes on in another epoch, whose homes ask the members what they have. A
+/// lock that another node has by then need not be taken home first, which may take long where
+/// many want it.
+///
 /// # Errors
 /// [`LeaveError::LocksInUse`] when a thread of the node is inside one of them, or waits,
 /// or their homes do not answer in this time.
-pub(crate) fn bring_home(access: &Coherent, patience: Duration) -> Result<(), LeaveError> {
+pub(crate) fn bring_home(
+    access: &Coherent,
+    patience: Duration,
+    epoch_follows: bool,
+) -> Result<(), LeaveError> {
+    let began = Instant::now();
+    let mut pause = PAUSES[0];
+    while !try_to_bring_home(access, (began, patience), epoch_follows) {
+        if began.elapsed() >= patience {
+            let node = access.agents.locks.me;
+            return Err(LeaveError::LocksInUse { node });
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(PAUSES[1]);
+    }
+    Ok(())
+}
+
+/// Whether all of them are at home.
+fn try_to_bring_home(
+    access: &Coherent,
+    (began, patience): (Instant, Duration),
+    epoch_follows: bool,
+) -> bool {
     let locks = &access.agents.locks;
-    let keeps = || LeaveError::LocksInUse { node: locks.me };
     let cells = locks.abroad();
     for cell in &cells {
         let busy = locks.look(cell, |state| {
@@ -46,11 +75,14 @@ pub(crate) fn bring_home(access: &Coherent, patience: Duration) -> Result<(), Le
             state.lock.in_use()
         });
         if busy {
-            return Err(keeps());
+            return false;
         }
     }
-    let done = |cell: &&Arc<Cell>| locks.look(cell, |state| state.lock.has_left());
-    let began = Instant::now();
+    let done = |cell: &&Arc<Cell>| {
+        locks.look(cell, |state| {
+            state.lock.has_left() || epoch_follows && !state.lock.has()
+        })
+    };
     for window in cells.chunks(WINDOW) {
         let mut left: Vec<_> = window.iter().collect();
         let mut pause = PAUSES[0];
@@ -61,7 +93,7 @@ pub(crate) fn bring_home(access: &Coherent, patience: Duration) -> Result<(), Le
                 break;
             }
             if began.elapsed() >= patience {
-                return Err(keeps());
+                return false;
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(PAUSES[1]);
@@ -70,10 +102,7 @@ pub(crate) fn bring_home(access: &Coherent, patience: Duration) -> Result<(), Le
     }
     // Nobody stops other threads of this node from taking one again.
     let has = |cell: &Arc<Cell>| locks.look(cell, |state| state.lock.has());
-    if locks.abroad().iter().any(has) {
-        return Err(keeps());
-    }
-    Ok(())
+    !locks.abroad().iter().any(has)
 }
 
 /// Asks homes to take locks, or to take note of the end of a life.
