@@ -36,8 +36,8 @@ impl Locks {
 /// What is asked of the node by others meanwhile passes, and so does a wait that has an end: it
 /// tries again for as long as it has patience.
 ///
-/// `epoch_follows`: the rack goes on in another epoch, whose homes ask the members what they have. A
-/// lock that another node has by then need not be taken home first, which may take long where
+/// `epoch_follows`: the rack goes on in another epoch, whose homes ask the members what they have.
+/// A lock that another node has by then need not be taken home first, which may take long where
 /// many want it.
 ///
 /// # Errors
