@@ -4,6 +4,7 @@ use crate::error::TxnError;
 use crate::layout::Cell;
 use rackmem::Value;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use zerocopy::FromBytes;
 
 /// Why a run of a transaction was aborted, and is tried again.
@@ -138,6 +139,18 @@ pub(crate) struct Used {
 
 /// The cells that a run has read, and what it has changed of them.
 pub(crate) type UsedCells = BTreeMap<Cell, Used>;
+
+/// A cell as a run has it, which `load` reads when the run has not.
+pub(crate) fn used<E>(
+    cells: &mut UsedCells,
+    cell: Cell,
+    load: impl FnOnce() -> Result<Used, E>,
+) -> Result<&mut Used, E> {
+    match cells.entry(cell) {
+        Entry::Occupied(known) => Ok(known.into_mut()),
+        Entry::Vacant(new) => Ok(new.insert(load()?)),
+    }
+}
 
 /// Versions of what a transaction has read and made, by [`Cell::key`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

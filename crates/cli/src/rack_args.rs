@@ -1,6 +1,6 @@
 //! The options of an embedded rack, shared by the commands that make one.
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::size;
 use crate::wire_args::WireArgs;
 use clap::{Args, ValueEnum};
@@ -118,6 +118,24 @@ impl RackArgs {
     /// Whether processes can form such a rack: baselines exist in one process only.
     pub fn fits_processes(&self) -> bool {
         self.mode != ModeArg::Directory
+    }
+
+    /// What the file of a rack of processes says of the fabric: they use UDP where shared memory is
+    /// not asked for.
+    ///
+    /// # Errors
+    /// When processes cannot form such a rack.
+    pub fn fabric_of_processes(&self) -> Result<&'static str> {
+        if !self.fits_processes() {
+            return Err(Failure::new(
+                "--mode directory exists in one process only",
+                "leave out --processes, or choose --mode switch or home-only",
+            ));
+        }
+        Ok(match self.fabric {
+            FabricArg::Shm => "fabric = \"shm\"\n",
+            FabricArg::Inline | FabricArg::Udp => "",
+        })
     }
 
     /// The rack in a few words.

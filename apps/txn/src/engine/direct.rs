@@ -1,7 +1,7 @@
 //! Cells without transactions: while the database is loaded, and when it is looked at afterwards.
 
 use super::Engine;
-use crate::access::{Access, Step, Used, UsedCells};
+use crate::access::{Access, Step, Used, UsedCells, used};
 use crate::error::Result;
 use crate::layout::Cell;
 
@@ -44,20 +44,17 @@ impl<'e, E: Engine> Direct<'e, E> {
     }
 
     fn used(&mut self, cell: Cell) -> Result<&mut Used> {
-        if !self.cells.contains_key(&cell) {
-            let bytes = match self.is_new {
-                true => vec![0; cell.bytes as usize],
-                false => self.engine.peek(self.node, cell)?,
-            };
-            let used = Used {
+        let (engine, node, is_new) = (self.engine, self.node, self.is_new);
+        used(&mut self.cells, cell, || {
+            Ok(Used {
                 version: 0,
-                bytes,
+                bytes: match is_new {
+                    true => vec![0; cell.bytes as usize],
+                    false => engine.peek(node, cell)?,
+                },
                 is_changed: false,
-            };
-            self.cells.insert(cell, used);
-        }
-        let used = self.cells.get_mut(&cell);
-        Ok(used.expect("it has just been put there"))
+            })
+        })
     }
 }
 

@@ -8,7 +8,7 @@
 //! refuse every lock that is merely at another node.
 
 use super::{Engine, Outcome, PATIENCE};
-use crate::access::{Access, Cause, Footprint, Halt, Step, Used, UsedCells};
+use crate::access::{Access, Cause, Footprint, Halt, Step, Used, UsedCells, used};
 use crate::error::{Result, TxnError};
 use crate::layout::{Cell, Layout, VERSION_BYTES};
 #[cfg(test)]
@@ -260,12 +260,8 @@ impl Run<'_> {
     }
 
     fn used(&mut self, cell: Cell) -> Step<&mut Used> {
-        if !self.cells.contains_key(&cell) {
-            let used = self.engine.load(self.node, cell)?;
-            self.cells.insert(cell, used);
-        }
-        let used = self.cells.get_mut(&cell);
-        Ok(used.expect("it has just been put there"))
+        let (engine, node) = (self.engine, self.node);
+        Ok(used(&mut self.cells, cell, || engine.load(node, cell))?)
     }
 
     fn commit(self) -> Result<Footprint> {

@@ -2,7 +2,7 @@
 //! objects without locks, and commits if all that it has read is as it was then.
 
 use super::{Engine, Outcome};
-use crate::access::{Access, Cause, Footprint, Halt, Step, Used, UsedCells};
+use crate::access::{Access, Cause, Footprint, Halt, Step, Used, UsedCells, used};
 use crate::error::{Result, TxnError};
 use crate::layout::{Cell, Layout};
 #[cfg(test)]
@@ -170,25 +170,24 @@ struct Run<'r, 't, 'n> {
 
 impl Run<'_, '_, '_> {
     fn used(&mut self, cell: Cell) -> Step<&mut Used> {
-        if !self.cells.contains_key(&cell) {
-            let object = self.engine.object(self.node, cell)?;
-            let (version, bytes) = match self.skips_validation() {
+        let (engine, node, unchecked) = (self.engine, self.node, self.skips_validation());
+        let transaction = &mut *self.transaction;
+        used(&mut self.cells, cell, || {
+            let object = engine.object(node, cell)?;
+            let (version, bytes) = match unchecked {
                 true => object.read_versioned()?,
                 false => {
-                    let bytes = self.transaction.read(&object)?;
-                    let version = self.transaction.version_of(&object);
+                    let bytes = transaction.read(&object)?;
+                    let version = transaction.version_of(&object);
                     (version.unwrap_or_default(), bytes)
                 }
             };
-            let used = Used {
+            Ok(Used {
                 version,
                 bytes,
                 is_changed: false,
-            };
-            self.cells.insert(cell, used);
-        }
-        let used = self.cells.get_mut(&cell);
-        Ok(used.expect("it has just been put there"))
+            })
+        })
     }
 
     fn commit(&mut self) -> Step<Footprint> {

@@ -7,10 +7,10 @@ use super::row::Row;
 use crate::commands::load;
 use crate::crew::{Crew, Start};
 use crate::ended::Ended;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::halt::{Halt, Played, wrong};
 use crate::out;
-use crate::rack_args::{FabricArg, packets};
+use crate::rack_args::packets;
 use rackmem::Rack;
 use rackmem_graph::{Engine, Found, Plan, Step, Watch, results, work};
 use serde_json::{Value, json};
@@ -34,17 +34,7 @@ pub fn run(task: &Task<'_>, engine: Engine) -> Result<Option<Row>> {
 
 fn play(task: &Task<'_>, engine: Engine) -> Played<Row> {
     let rack = &task.args.rack;
-    if !rack.fits_processes() {
-        Err(Failure::new(
-            "--mode directory exists in one process only",
-            "leave out --processes, or choose --mode switch or home-only",
-        ))?;
-    }
-    let fabric = match rack.fabric {
-        FabricArg::Shm => "fabric = \"shm\"\n",
-        FabricArg::Inline | FabricArg::Udp => "",
-    };
-    let lines = format!("{LINES}{fabric}");
+    let lines = format!("{LINES}{}", rack.fabric_of_processes()?);
     // What this process was asked for, as a node.
     let own: Vec<String> = std::env::args()
         .skip(1)

@@ -6,10 +6,10 @@ use super::{EngineArg, failure};
 use crate::commands::load as read_file;
 use crate::crew::{Crew, Start};
 use crate::ended::Ended;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::halt::{self, Halt, wrong};
 use crate::out;
-use crate::rack_args::{FabricArg, packets};
+use crate::rack_args::packets;
 use rackmem::Rack;
 use rackmem_txn::transactions::Kind;
 use rackmem_txn::{
@@ -37,17 +37,7 @@ pub fn run(task: &Task<'_>) -> Result<Option<Played>> {
 
 fn play(task: &Task<'_>) -> halt::Played<Played> {
     let (rack, stop) = (&task.args.rack, &task.stop);
-    if !rack.fits_processes() {
-        Err(Failure::new(
-            "--mode directory exists in one process only",
-            "leave out --processes, or choose --mode switch or home-only",
-        ))?;
-    }
-    let fabric = match rack.fabric {
-        FabricArg::Shm => "fabric = \"shm\"\n",
-        FabricArg::Inline | FabricArg::Udp => "",
-    };
-    let lines = format!("{LINES}{fabric}");
+    let lines = format!("{LINES}{}", rack.fabric_of_processes()?);
     let start = Start {
         rack,
         lines: &lines,
