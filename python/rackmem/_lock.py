@@ -37,7 +37,7 @@ class Lock:
         self.release()
 
     def __repr__(self):
-        return f"<rackmem.Lock {self.name!r}>"
+        return f"<rackmem.{type(self).__name__} {self.name!r}>"
 
     def __reduce__(self):
         return _attach, (self.name,)
@@ -47,7 +47,7 @@ def _attach(name):
     return Lock(None, name)
 
 
-class Condition:
+class Condition(Lock):
     """A condition that threads of all nodes wait for, as `threading.Condition`, with a lock of the
     same name: `with condition: condition.wait_for(lambda: ...)`.
 
@@ -56,15 +56,9 @@ class Condition:
 
     def __init__(self, rack, name):
         node = node_of(rack)
+        super().__init__(node, f"{name}/lock")
         self.name = name
-        self._lock = node.lock(f"{name}/lock")
         self._condition = node.condition(name)
-
-    def acquire(self, blocking=True, timeout=-1):
-        return Lock.acquire(self, blocking, timeout)
-
-    def release(self):
-        self._lock.release()
 
     def wait(self, timeout=None):
         """Lets the lock go until another one notifies, and has it again then; `False` when that took
@@ -86,16 +80,6 @@ class Condition:
 
     def notify_all(self):
         self._condition.notify(self._lock)
-
-    def __enter__(self):
-        self.acquire()
-        return self
-
-    def __exit__(self, *_):
-        self.release()
-
-    def __repr__(self):
-        return f"<rackmem.Condition {self.name!r}>"
 
     def __reduce__(self):
         return _attach_condition, (self.name,)

@@ -60,21 +60,28 @@ impl Lock {
     }
 }
 
+/// When so many seconds are over; never, if there are none or too many.
+fn limit(timeout: Option<f64>) -> Option<Instant> {
+    let wait = Duration::try_from_secs_f64(timeout?.max(0.0)).ok()?;
+    Instant::now().checked_add(wait)
+}
+
+/// How long that is from now.
+fn left(limit: Option<Instant>) -> Duration {
+    limit.map_or(Duration::MAX, |limit| {
+        limit.saturating_duration_since(Instant::now())
+    })
+}
+
 #[pymethods]
 impl Lock {
     /// Waits for the lock, for ever or so many seconds; whether it has it then.
     #[pyo3(signature = (timeout = None))]
     fn acquire(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         self.process.check()?;
-        let limit = timeout.map(|seconds| {
-            let wait = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
-            Instant::now().checked_add(wait)
-        });
+        let limit = limit(timeout);
         loop {
-            let left = match limit {
-                Some(Some(limit)) => limit.saturating_duration_since(Instant::now()),
-                _ => Duration::MAX,
-            };
+            let left = left(limit);
             if self.try_for(py, left.min(LOOK))?.is_some() {
                 return Ok(true);
             }
@@ -161,14 +168,10 @@ impl Condition {
     #[pyo3(signature = (lock, timeout = None))]
     fn wait(&self, py: Python<'_>, lock: &Lock, timeout: Option<f64>) -> PyResult<bool> {
         self.process.check()?;
-        let wait = timeout
-            .map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX));
-        let limit = wait.and_then(|wait| Instant::now().checked_add(wait));
+        let limit = limit(timeout);
         let before = lock.number().ok_or_else(not_held)?;
         loop {
-            let left = limit.map_or(Duration::MAX, |limit| {
-                limit.saturating_duration_since(Instant::now())
-            });
+            let left = left(limit);
             let notified = py.detach(|| {
                 let mut place = lock.held.lock().unwrap_or_else(PoisonError::into_inner);
                 let held = place.take();
