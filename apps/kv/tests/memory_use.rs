@@ -220,6 +220,9 @@ fn what_is_read_survives() {
     for policy in ["allkeys-lru", "volatile-lru"] {
         let settings = format!("CONFIG SET maxmemory 4mb maxmemory-policy {policy}");
         assert_eq!(client.say(&settings), "+OK");
+        // With five samples all are of the latest tenth, those read among them, once in 10^5 times:
+        // one run of thirty would lose one. With twenty none will.
+        assert_eq!(client.say("CONFIG SET maxmemory-samples 20"), "+OK");
         let set = |client: &mut Client, key: &str| {
             client.call(&[b"SET", key.as_bytes(), &value, b"EX", b"1000"])
         };

@@ -4,12 +4,33 @@ use crate::deaths::Cluster;
 use crate::{FABRICS, NODES, rack, until};
 use rackmem::locked::{Condvar, Content, Lock, Mutex, RangesLock, RwLock};
 use rackmem::membership::Role;
-use rackmem::{AllocError, Contract, Fabric, LockError, Mode, Rack, RackError};
+use rackmem::{AllocError, Contract, Fabric, LockError, Mode, Node, Rack, RackError, Value};
 use rackmem_proto::wire::Tag;
 use std::time::Duration;
 
 fn freed<T>(result: Result<T, LockError>) -> bool {
     matches!(result, Err(LockError::Freed { .. }))
+}
+
+/// Makes locks until one has the place of one that was freed. Its home passes a place over where
+/// somebody with an old handle stays longer than a moment, as one does who gets no processor.
+fn at<L>(place: u64, mut make: impl FnMut() -> (u64, L)) -> L {
+    let mut made = None;
+    until(|| {
+        let (addr, lock) = make();
+        if addr == place {
+            made = Some(lock);
+        }
+        made.is_some()
+    });
+    made.unwrap()
+}
+
+fn mutex_at<T: Value + Copy>(node: &Node, place: u64, value: T) -> Mutex<T> {
+    at(place, || {
+        let made = Mutex::create(node, value).unwrap();
+        (made.addr(), made)
+    })
 }
 
 #[test]
@@ -34,8 +55,10 @@ fn a_freed_lock_admits_nobody_and_its_place_is_used_again() {
             assert!(freed(Mutex::<u64>::attach(&rack.node(0), addr)));
             // Its home does not use it again before it knows, and then does,
             // for a lock of another kind and size.
-            let next: RwLock<[u64; 50]> = RwLock::create(&rack.node(0), [3; 50]).unwrap();
-            assert_eq!(next.addr(), addr, "{fabric:?}");
+            let next: RwLock<[u64; 50]> = at(addr, || {
+                let made = RwLock::create(&rack.node(0), [3; 50]).unwrap();
+                (made.addr(), made)
+            });
             assert!(freed(made.lock()) && freed(unused.lock()));
             let there: RwLock<[u64; 50]> = RwLock::attach(&rack.node(2), addr).unwrap();
             assert_eq!(there.read().unwrap().get(), [3; 50]);
@@ -135,8 +158,10 @@ fn ranges_of_a_freed_lock_are_memory_again() {
     assert_eq!((one, five), ([8], [1, 2, 3, 4, 5]));
     // Locks over as many ranges use each other's places; over none they have their own.
     let small: Mutex<u64> = Mutex::create(&node, 1).unwrap();
-    let next = RangesLock::create(&node, &[(near, 8), (far, 8)]).unwrap();
-    assert_eq!(next.addr(), made.addr());
+    at(made.addr(), || {
+        let next = RangesLock::create(&node, &[(near, 8), (far, 8)]).unwrap();
+        (next.addr(), next)
+    });
     assert_ne!(small.addr(), made.addr());
 }
 
@@ -156,11 +181,14 @@ fn a_name_that_was_a_freed_locks_is_free_again() {
         let same: RwLock<[u64; 3]> = RwLock::renewed(&rack.node(0), "it", [6; 3]).unwrap();
         assert_eq!(same.addr(), again.addr());
         // What was the first one's place is a lock without a name now, and that one's another's.
-        let bare: Mutex<u64> = Mutex::create(&rack.node(1), 9).unwrap();
-        assert_eq!(bare.addr(), first.addr());
+        let bare = mutex_at(&rack.node(1), first.addr(), 9);
         same.free().unwrap();
-        let third: Mutex<u64> = Mutex::named(&rack.node(2), "another", 2).unwrap();
-        assert_eq!(third.addr(), again.addr());
+        let mut names = 0;
+        let third: Mutex<u64> = at(again.addr(), || {
+            names += 1;
+            let made = Mutex::named(&rack.node(2), &format!("another {names}"), 2).unwrap();
+            (made.addr(), made)
+        });
         let it: Mutex<u64> = Mutex::named(&rack.node(0), "it", 4).unwrap();
         assert_ne!(it.addr(), third.addr());
         assert_eq!(
@@ -186,8 +214,7 @@ fn what_is_freed_stays_freed_when_who_freed_it_dies() {
         cluster.kill(Role::Node(2), third);
         until(|| rebuilt() > before);
         assert!(freed(near.lock()) && freed(made.lock()));
-        let next: Mutex<u64> = Mutex::create(&first.node(0), 7).unwrap();
-        assert_eq!(next.addr(), made.addr());
+        let next: Mutex<u64> = mutex_at(&first.node(0), made.addr(), 7);
         assert!(freed(near.lock()) && freed(made.lock()));
         let held = next.lock().unwrap();
         assert_eq!((held.get(), held.content()), (7, Content::Current));
@@ -202,8 +229,7 @@ fn an_old_handle_is_refused_when_who_has_the_next_lock_dies() {
     let near: Mutex<u64> = Mutex::attach(&second.node(1), made.addr()).unwrap();
     assert_eq!(near.lock().unwrap().get(), 1);
     made.clone().free().unwrap();
-    let next: Mutex<u64> = Mutex::create(&first.node(0), 7).unwrap();
-    assert_eq!(next.addr(), made.addr());
+    let next: Mutex<u64> = mutex_at(&first.node(0), made.addr(), 7);
     let far: Mutex<u64> = Mutex::attach(&third.node(2), next.addr()).unwrap();
     far.lock().unwrap().set(8);
     std::thread::scope(|scope| {
@@ -320,8 +346,7 @@ fn a_node_that_has_forgotten_a_freed_lock_knows_the_next_one_in_its_place() {
             node.lock_metrics().known == 0
         });
         assert_eq!(node.lock_metrics().kept, 0);
-        let next: Mutex<[u64; 100]> = Mutex::create(&rack.node(0), [3; 100]).unwrap();
-        assert_eq!(next.addr(), addr);
+        let next = mutex_at(&rack.node(0), addr, [3u64; 100]);
         let there: Mutex<[u64; 100]> = Mutex::attach(&node, addr).unwrap();
         assert_eq!(there.lock().unwrap().update(|_| [4; 100]), [3; 100]);
         assert!(freed(keeps.lock()) && freed(made.lock()));
