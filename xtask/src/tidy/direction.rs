@@ -26,6 +26,7 @@ const BASELINES: &str = "rackmem-baselines";
 const KV: &str = "rackmem-kv";
 const GRAPH: &str = "rackmem-graph";
 const TXN: &str = "rackmem-txn";
+const DBM: &str = "rackmem-dbm";
 const BENCH: &str = "rackmem-bench";
 const HOSTS: &str = "rackmem-hosts";
 const XDP: &str = "rackmem-xdp";
@@ -95,7 +96,9 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: "bench",
-        below: &[WIRE, PROTO, BASELINES, SIM, FABRIC, RACKMEM, KV, HOSTS, XDP],
+        below: &[
+            WIRE, PROTO, BASELINES, SIM, FABRIC, RACKMEM, KV, DBM, HOSTS, XDP,
+        ],
         tests: &[],
         outside: None,
     },
