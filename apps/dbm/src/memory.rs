@@ -140,3 +140,25 @@ impl Memory for Mapped {
         Ok(())
     }
 }
+
+impl<M: Memory + ?Sized> Memory for Box<M> {
+    fn pages(&self) -> u32 {
+        (**self).pages()
+    }
+
+    fn read(&self, page: u32, out: &mut [u8; PAGE]) -> Result<()> {
+        (**self).read(page, out)
+    }
+
+    fn write(&self, page: u32, bytes: &[u8; PAGE]) -> Result<()> {
+        (**self).write(page, bytes)
+    }
+
+    fn load(&self, word: usize) -> Result<u64> {
+        (**self).load(word)
+    }
+
+    fn store(&self, word: usize, value: u64) -> Result<()> {
+        (**self).store(word, value)
+    }
+}

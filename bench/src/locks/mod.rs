@@ -38,6 +38,7 @@ mod kind;
 mod layout;
 mod local;
 mod pace;
+mod pthread;
 mod seat;
 mod service;
 mod steps;
@@ -45,6 +46,7 @@ mod steps;
 pub use any::{AnyLock, AnyReadGuard, AnyWriteGuard};
 pub use error::{Error, Result};
 pub use kind::LockKind;
+pub use pthread::{Pthread, PthreadGuard};
 pub use steps::{Progress, Steps};
 
 pub use service::{Compared, guests};

@@ -7,6 +7,7 @@ mod child;
 pub mod copies;
 #[cfg(feature = "xdp")]
 pub mod dataplane;
+pub mod dbm;
 pub mod failover;
 pub mod failover_sim;
 pub mod hit;
@@ -47,6 +48,8 @@ pub enum BenchError {
     Stopped,
     /// What clients were told cannot have come from one memory: a defect of the rack.
     NotLinearizable(String),
+    /// What is measured has not kept what it promises: a defect of it.
+    Broken(String),
 }
 
 impl std::fmt::Display for BenchError {
@@ -56,7 +59,9 @@ impl std::fmt::Display for BenchError {
             BenchError::Report(error) => error.fmt(f),
             BenchError::Io(error) => error.fmt(f),
             BenchError::Stopped => f.write_str("stopped"),
-            BenchError::Missing(what) | BenchError::NotLinearizable(what) => f.write_str(what),
+            BenchError::Missing(what)
+            | BenchError::NotLinearizable(what)
+            | BenchError::Broken(what) => f.write_str(what),
         }
     }
 }

@@ -5,6 +5,7 @@ pub mod bounded_sim;
 mod bulk;
 mod copies;
 mod dataplane;
+mod dbm;
 mod failover;
 mod hit;
 mod kv;
@@ -29,6 +30,7 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use rackmem_bench::recorded::HistoryFile;
 use rackmem_bench::report::{Report, number};
+use rackmem_bench::run::dbm::DbmReport;
 use rackmem_bench::run::failover::FailoverReport;
 use rackmem_bench::run::lock::LockReport;
 use rackmem_bench::run::sim::{self, SimReport};
@@ -48,6 +50,7 @@ Examples:
   rackmem bench micro --nodes 4                  sharing 0 to 100% in every mode
   rackmem bench micro --hosts 4 --switch user    the same on a rack of network namespaces (root)
   rackmem bench lock                             every kind of lock: local, remote, hand-off, contended
+  rackmem bench dbm                              a database under one lock, of every kind, beside pthread's
   rackmem bench objects                          reads of whole objects beside a copy and beside versions, CRC, locks
   rackmem bench mapped                           plain loads and stores on the rack's memory, beside calls
   rackmem bench python                           arrays of the Python package beside NumPy, shared memory and pipes
@@ -87,6 +90,8 @@ enum Bench {
     Micro(micro::MicroArgs),
     /// Measure locks: local, remote, hand-off, contended; beside other locks, Redis and etcd
     Lock(lock::LockArgs),
+    /// Measure a hash and a tree database under one lock, of every kind (Soul paper, Fig. 8)
+    Dbm(dbm::DbmArgs),
     /// Measure reads of whole objects, beside a plain copy and other ways to tell a torn one
     Objects(objects::ObjectsArgs),
     /// Measure plain loads and stores on the rack's memory, beside plain memory and calls
@@ -187,6 +192,7 @@ pub fn run(args: &BenchArgs, json: bool, options: BTreeMap<String, String>) -> R
             Some(options) => bench.simulated(|tell| sim::locks::run(&options, tell)),
             None => bench.locks(args),
         },
+        Bench::Dbm(args) => bench.databases(args),
         Bench::Failover(args) => bench.failover(args),
     }
 }
@@ -236,6 +242,15 @@ impl Running {
         })?;
         missing.iter().for_each(|why| eprintln!("{why}"));
         let told = LockReport::new(&options, report, missing);
+        self.print(&told.report, &told.report, &told.tables())
+    }
+
+    fn databases(&self, args: &dbm::DbmArgs) -> Result<Ended> {
+        let options = args.options()?;
+        let report = self.measure("dbm", args.often.runs, &mut |_, report, tell| {
+            rackmem_bench::run::dbm::run(&options, report, tell)
+        })?;
+        let told = DbmReport::new(&options, report);
         self.print(&told.report, &told.report, &told.tables())
     }
 
@@ -349,6 +364,10 @@ fn explain(error: BenchError) -> Failure {
             Failure::new(what, "run `rackmem doctor`, which says how to get it")
         }
         BenchError::Stopped => Failure::new("stopped", "run it again"),
+        BenchError::Broken(what) => Failure::new(
+            what,
+            "this is a defect of rackmem: please report it with the options",
+        ),
         BenchError::NotLinearizable(what) => {
             // The operations that contradict each other are a table; a failure is a line.
             eprintln!("{what}");
