@@ -8,7 +8,7 @@ use crate::glob;
 use crate::memory::Memory;
 use crate::resp::parse::Limits;
 use crate::server::limit;
-use crate::server::settings::{Setting, event_text};
+use crate::server::settings::{Setting, TRACKED, event_text};
 use crate::server::shared::Stats;
 
 /// The settings that are the rack's.
@@ -171,6 +171,10 @@ fn set<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
                     limit::tell_policy(&call.shared.store, value.unsigned_abs())?;
                 }
                 setting.set(value);
+                if setting.name == TRACKED {
+                    let hub = &call.shared.hub;
+                    hub.tracking.set_limit(hub, value.unsigned_abs());
+                }
             }
             Change::Password(word) => control.users.set_password(&call.shared.store, word)?,
             Change::Nothing => {}

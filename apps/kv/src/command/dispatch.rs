@@ -410,6 +410,7 @@ pub(crate) fn run<M: Memory>(
     let protocol = session.protocol;
     if let Some(tracked) = session.tracked.as_ref()
         && command.flags.has(Flags::READ)
+        && !monitor::is_script(command.name)
     {
         let keys = command.keys.positions(args).map(|i| args.at(i));
         tracked.note(db, keys)?;

@@ -126,7 +126,8 @@ fn clients<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     let most = call.shared.control.settings.max_clients();
     field(text, "maxclients", most);
     field(text, "blocked_clients", standalone::blocked(call));
-    field(text, "tracking_clients", 0);
+    let tracked = call.shared.hub.tracking.totals();
+    field(text, "tracking_clients", tracked.clients);
     field(text, "clients_in_timeout_table", 0);
     Ok(())
 }
@@ -158,6 +159,7 @@ fn memory<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
         policy.map(Setting::text).unwrap_or_default(),
     );
     field(text, "mem_fragmentation_ratio", "1.00");
+    field(text, "mem_not_counted_for_evict", 0);
     field(text, "mem_allocator", "system");
     field(
         text,
@@ -233,6 +235,10 @@ fn stats<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     field(text, "evicted_keys", total(|s| &s.evicted));
     field(text, "lazyfreed_objects", total(|s| &s.unlinked));
     field(text, "latest_fork_usec", 0);
+    let tracked = call.shared.hub.tracking.totals();
+    field(text, "tracking_total_keys", tracked.keys);
+    field(text, "tracking_total_items", tracked.items);
+    field(text, "tracking_total_prefixes", tracked.prefixes);
     Ok(())
 }
 

@@ -22,6 +22,7 @@ use crate::script::running::{Called, LONGEST, Running};
 use crate::script::sha1::{self, Sha};
 use crate::server::session::{Session, Unheld};
 use crate::server::shared::{Shared, Stats};
+use crate::server::tracking::Tracked;
 use crate::store::{Db, Plan, SetOptions, Transaction};
 use std::time::{Duration, Instant};
 
@@ -188,14 +189,17 @@ pub(super) fn execute<M: Memory>(
     let busy_after = call.shared.control.settings.busy_after();
     let entered = call.shared.scripts.enter(called, LONGEST, busy_after);
     let read_only = read_only || no_writes;
+    let tracked = call.session.tracked.take();
     let outcome = attempts(
         call,
         engine,
         name,
         script,
         (keys, read_only, may_grow),
+        tracked.as_deref(),
         &entered.running,
     );
+    call.session.tracked = tracked;
     if call.session.db != session.0 {
         call.session.select(session.0);
     }
@@ -209,6 +213,7 @@ fn attempts<M: Memory>(
     name: &[u8],
     script: &Compiled,
     (keys, read_only, may_grow): (usize, bool, bool),
+    tracked: Option<&Tracked>,
     running: &std::sync::Arc<Running>,
 ) -> Outcome {
     let (args, db) = (call.args, call.session.db);
@@ -241,6 +246,7 @@ fn attempts<M: Memory>(
             held,
             read_only,
             may_grow,
+            unnoted: tracked.map(|tracked| (tracked, args, keys)),
             running,
             needs: &mut needs,
         };
@@ -290,6 +296,9 @@ struct Commands<'a, 'c, M: Memory> {
     read_only: bool,
     /// What adds something is not refused.
     may_grow: bool,
+    /// The client keeps copies of the keys that it has declared, so many of these words from the
+    /// fourth on, as soon as the script reads anything.
+    unnoted: Option<(&'c Tracked, Args<'c>, usize)>,
     running: &'c Running,
     needs: &'c mut Needs,
 }
@@ -373,6 +382,11 @@ impl<M: Memory> Commands<'_, '_, M> {
             Holding::Given(db) => db.select(self.session.db),
         };
         let db = db.ok_or("ERR DB index is out of range")?;
+        if command.flags.has(Flags::READ)
+            && let Some((tracked, args, keys)) = self.unnoted.take()
+        {
+            tracked.note(db, args.from(3).take(keys))?;
+        }
         let catalog = self.shared.control.users.catalog();
         let (unit, began) = (catalog.unit(position, words), Instant::now());
         let (shared, stats) = (self.shared, self.stats);

@@ -18,7 +18,9 @@ pub(super) fn tracking<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     }
     let settings = merge(call, settings)?;
     // As Redis: a client of version 2 that redirects to nobody may track, and hears nothing.
-    let tracked = Tracked::new(&call.shared.hub, &call.session.client, settings)?;
+    let (hub, client) = (&call.shared.hub, &call.session.client);
+    let old = call.session.tracked.as_deref();
+    let tracked = Tracked::new(hub, client, settings, old)?;
     call.session.tracked = Some(Box::new(tracked));
     call.reply.ok();
     Ok(())
@@ -107,30 +109,41 @@ fn merge<M: Memory>(call: &Call<'_, '_, M>, mut new: Settings) -> Result<Setting
                         and then re-enabling it with a different mode."
                 .into());
         }
-        let fresh = old
-            .prefixes
-            .iter()
-            .filter(|prefix| !new.prefixes.contains(prefix));
-        let fresh: Vec<_> = fresh.cloned().collect();
-        new.prefixes.splice(0..0, fresh);
     }
-    for (i, one) in new.prefixes.iter().enumerate() {
-        for other in &new.prefixes[..i] {
-            if one.starts_with(other) || other.starts_with(one) {
+    check_prefixes(call, &new)?;
+    if let Some(old) = old {
+        new.prefixes.splice(0..0, old.prefixes.iter().cloned());
+    }
+    if new.mode == Mode::Broadcast && new.prefixes.is_empty() {
+        new.prefixes.push(Vec::new());
+    }
+    Ok(new)
+}
+
+/// Refuses prefixes of which one begins with another: those that are given, and those that the
+/// client has.
+fn check_prefixes<M: Memory>(call: &Call<'_, '_, M>, new: &Settings) -> Outcome {
+    let tracked = call.session.tracked.as_ref();
+    let old = tracked.map_or(&[][..], |tracked| &tracked.settings().prefixes);
+    for (i, prefix) in new.prefixes.iter().enumerate() {
+        let others = old.iter().map(|other| ("an existing", other)).chain(
+            new.prefixes[i + 1..]
+                .iter()
+                .map(|other| ("another provided", other)),
+        );
+        for (which, other) in others {
+            if prefix.starts_with(other) || other.starts_with(prefix) {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                let (one, other) = (text(one), text(other));
+                let (prefix, other) = (text(prefix), text(other));
                 return Err(format!(
-                    "ERR Prefix '{one}' overlaps with an existing prefix '{other}'. \
+                    "ERR Prefix '{prefix}' overlaps with {which} prefix '{other}'. \
                      Prefixes for a single client must not overlap."
                 )
                 .into());
             }
         }
     }
-    if new.mode == Mode::Broadcast && new.prefixes.is_empty() {
-        new.prefixes.push(Vec::new());
-    }
-    Ok(new)
+    Ok(())
 }
 
 pub(super) fn caching<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {

@@ -1,7 +1,7 @@
 //! What other threads leave for a connection: messages to push, and reasons to look again at a
 //! command that stands aside.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,8 +36,12 @@ pub(crate) enum Push {
     },
     /// A key that it has read has changed; `None`: any may have.
     Invalidate(Option<Vec<u8>>),
-    /// The same of a key with a prefix of which it hears. Those that wait are said together.
-    Changed(Vec<u8>),
+    /// The same of a key with a prefix of which it hears. Those of a group, which is a client and
+    /// one of its prefixes, are said together, and each of them once.
+    Changed {
+        group: (u64, usize),
+        key: Vec<u8>,
+    },
     /// A command that ran: see [`super::monitors`].
     Shown(String),
     /// The client that should hear of changed keys is gone.
@@ -56,7 +60,7 @@ impl Push {
                 payload,
             } => pattern.len() + channel.len() + payload.len(),
             Push::Invalidate(key) => key.as_ref().map_or(0, Vec::len),
-            Push::Changed(key) => key.len(),
+            Push::Changed { key, .. } => key.len(),
             Push::Shown(line) => line.len(),
             Push::Broken(_) => 0,
         };
@@ -79,7 +83,7 @@ impl Push {
             } => {
                 words(reply, &[b"pmessage", pattern, channel, payload]);
             }
-            Push::Invalidate(Some(key)) | Push::Changed(key) => {
+            Push::Invalidate(Some(key)) | Push::Changed { key, .. } => {
                 invalidate(reply, subscribed, Some(&[key]));
             }
             Push::Invalidate(None) => invalidate(reply, subscribed, None),
@@ -119,19 +123,29 @@ fn invalidate(reply: &mut Reply<'_>, subscribed: bool, keys: Option<&[&[u8]]>) {
 
 /// Says messages, in their order.
 pub(crate) fn say_all(pushes: &VecDeque<Arc<Push>>, reply: &mut Reply<'_>, subscribed: bool) {
-    let changed = |push: &Arc<Push>| matches!(**push, Push::Changed(_));
-    let pushes: Vec<_> = pushes.iter().collect();
-    for some in pushes.chunk_by(|a, b| changed(a) && changed(b)) {
-        let keys: Vec<&[u8]> = some
-            .iter()
-            .filter_map(|push| match &***push {
-                Push::Changed(key) => Some(&key[..]),
-                _ => None,
-            })
-            .collect();
-        match keys.is_empty() {
-            true => some.iter().for_each(|push| push.say(reply, subscribed)),
-            false => invalidate(reply, subscribed, Some(&keys)),
+    let pushes: Vec<&Push> = pushes.iter().map(Arc::as_ref).collect();
+    let group = |push: &Push| match push {
+        Push::Changed { group, .. } => Some(*group),
+        _ => None,
+    };
+    for some in pushes.chunk_by(|a, b| group(a).is_some() && group(b).is_some()) {
+        let mut groups: Vec<_> = some.iter().filter_map(|push| group(push)).collect();
+        if groups.is_empty() {
+            some.iter().for_each(|push| push.say(reply, subscribed));
+        }
+        groups.sort_unstable();
+        groups.dedup();
+        for one in groups {
+            let mut said = HashSet::new();
+            let keys: Vec<&[u8]> = some
+                .iter()
+                .filter_map(|push| match push {
+                    Push::Changed { group, key } => (*group == one).then_some(&key[..]),
+                    _ => None,
+                })
+                .filter(|key| said.insert(*key))
+                .collect();
+            invalidate(reply, subscribed, Some(&keys));
         }
     }
 }

@@ -7,6 +7,7 @@ mod connection;
 pub(crate) mod control;
 pub(crate) mod counts;
 pub(crate) mod hub;
+mod kept;
 pub(crate) mod limit;
 pub(crate) mod mail;
 pub(crate) mod monitors;

@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
+use super::tracking;
+
 /// How much `slowlog-max-len` and `acllog-max-len` may be.
 const MAX_LOG: i64 = 1 << 16;
 
@@ -65,6 +67,9 @@ const POLICIES: [(&str, Policy); 6] = [
     ("volatile-lru", Policy::ExpiringUnused),
 ];
 
+/// Keys whose copies at clients are looked after.
+pub(crate) const TRACKED: &str = "tracking-table-max-keys";
+
 /// Where each setting is among them.
 const SLOWER_THAN: usize = 0;
 const SLOWLOG_LEN: usize = 1;
@@ -78,7 +83,7 @@ const SAMPLES: usize = 10;
 
 /// The settings.
 #[derive(Debug)]
-pub(crate) struct Settings([Setting; 11]);
+pub(crate) struct Settings([Setting; 12]);
 
 impl Settings {
     /// As a server begins.
@@ -106,6 +111,7 @@ impl Settings {
             setting("acllog-max-len", Kind::Number(0, MAX_LOG), 128),
             setting("maxmemory", Kind::Bytes, 0),
             setting("maxmemory-samples", Kind::Number(1, i32::MAX as i64), 5),
+            setting(TRACKED, Kind::Number(0, i64::MAX), tracking::KEYS as i64),
         ])
     }
 

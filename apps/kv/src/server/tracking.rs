@@ -10,14 +10,20 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::hub::{Attention, Hub};
+use super::kept::{Entry, Kept};
 use super::mail::{Name, Push};
 use super::registry::Client;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::store::Db;
 
-/// Keys noted, at most; one more makes the clients forget another.
+/// Keys noted, at most, whatever `tracking-table-max-keys` says; one more makes the clients forget
+/// another.
 const MAX_KEYS: usize = 1 << 20;
+/// Keys noted, at most, until the setting says otherwise.
+pub(crate) const KEYS: usize = 1_000_000;
+/// Keys that are made forgotten at a time, at most.
+const CUT: usize = 1000;
 /// Keys that changed for nobody, noted until their buckets are not watched any more, at most.
 const MAX_USELESS: usize = 1024;
 
@@ -61,7 +67,7 @@ pub(crate) struct Settings {
 }
 
 /// A client that tracks.
-struct Tracker {
+pub(super) struct Tracker {
     client: Arc<Client>,
     settings: Settings,
 }
@@ -83,33 +89,72 @@ impl fmt::Debug for Tracked {
     }
 }
 
-#[derive(Default)]
 struct Table {
-    keys: HashMap<Name, Vec<Arc<Tracker>>>,
+    kept: Kept,
+    /// Keys noted, at most.
+    limit: usize,
+    clients: Vec<Arc<Tracker>>,
+    /// Those of them that hear of all keys with a prefix.
     broadcast: Vec<Arc<Tracker>>,
     useless: HashSet<Name>,
     /// Buckets that are about not to be watched any more.
     leaving: HashSet<usize>,
 }
 
+impl Default for Table {
+    fn default() -> Self {
+        Table {
+            kept: Kept::default(),
+            limit: KEYS,
+            clients: Vec::new(),
+            broadcast: Vec::new(),
+            useless: HashSet::new(),
+            leaving: HashSet::new(),
+        }
+    }
+}
+
 /// The clients of a node by the keys that they keep.
 #[derive(Default)]
 pub(crate) struct Tracking(Mutex<Table>);
 
+/// How much a node's clients track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub clients: usize,
+    /// Keys of which a client keeps a copy.
+    pub keys: usize,
+    /// Copies, one a key and client.
+    pub items: usize,
+    /// Prefixes of which a client hears.
+    pub prefixes: usize,
+}
+
 impl Tracked {
-    pub fn new(hub: &Arc<Hub>, client: &Arc<Client>, settings: Settings) -> Result<Self> {
+    /// The client tracks from now on; `old`: it did before with other settings.
+    pub fn new(
+        hub: &Arc<Hub>,
+        client: &Arc<Client>,
+        settings: Settings,
+        old: Option<&Tracked>,
+    ) -> Result<Self> {
         let attention = hub.attend()?;
         let tracker = Arc::new(Tracker {
             client: client.clone(),
             settings,
         });
+        let mut table = hub.tracking.lock();
         if tracker.settings.mode == Mode::Broadcast {
-            let mut table = hub.tracking.lock();
             if table.broadcast.is_empty() {
                 hub.rack.hear_all(true)?;
             }
             table.broadcast.push(tracker.clone());
         }
+        table.clients.push(tracker.clone());
+        if let Some(old) = old {
+            table.kept.hand_over(&old.tracker, &tracker);
+        }
+        drop(table);
         Ok(Tracked {
             tracker,
             hub: hub.clone(),
@@ -168,6 +213,7 @@ impl Drop for Tracked {
     fn drop(&mut self) {
         let mut table = self.hub.tracking.lock();
         let mine = |tracker: &Arc<Tracker>| Arc::ptr_eq(tracker, &self.tracker);
+        table.clients.retain(|tracker| !mine(tracker));
         if self.settings().mode == Mode::Broadcast {
             table.broadcast.retain(|tracker| !mine(tracker));
             if table.broadcast.is_empty() {
@@ -176,28 +222,36 @@ impl Drop for Tracked {
             }
             return;
         }
-        table.keys.retain(|_, trackers| {
-            trackers.retain(|tracker| !mine(tracker));
-            !trackers.is_empty()
-        });
+        table.kept.forget(&self.tracker);
     }
 }
 
 impl Tracker {
-    fn tell(&self, hub: &Hub, message: &Arc<Push>) {
-        let Settings {
-            no_loop, redirect, ..
-        } = self.settings;
-        if no_loop && WRITER.get() == self.client.id {
-            return;
+    /// Tells of a change, unless it is its own and the client does not want to hear of those.
+    fn tell_change(&self, hub: &Hub, message: &Arc<Push>) {
+        if !self.settings.no_loop || WRITER.get() != self.client.id {
+            self.tell(hub, message);
         }
-        match redirect {
+    }
+
+    fn tell(&self, hub: &Hub, message: &Arc<Push>) {
+        match self.settings.redirect {
             0 => hub.push(&self.client, message.clone()),
             other => match hub.registry.find(other) {
                 Some(other) => hub.push(&other, message.clone()),
                 None => hub.push(&self.client, Arc::new(Push::Broken(other))),
             },
         }
+    }
+}
+
+/// Tells clients of keys whose copies are not looked after any more.
+fn forget(hub: &Hub, cut: Vec<Entry>) {
+    for ((_, key), trackers) in cut {
+        let message = Arc::new(Push::Invalidate(Some(key)));
+        trackers
+            .iter()
+            .for_each(|tracker| tracker.tell(hub, &message));
     }
 }
 
@@ -209,70 +263,87 @@ impl Tracking {
     /// Notes that a client keeps a key. Whether its bucket is about not to be watched any more.
     fn add(&self, hub: &Hub, name: Name, tracker: &Arc<Tracker>) -> bool {
         let bucket = hub.rack.bucket(&name);
-        let (leaving, dropped) = {
+        let (leaving, cut) = {
             let mut table = self.lock();
-            let full = table.keys.len() >= MAX_KEYS && !table.keys.contains_key(&name);
-            let dropped = full.then(|| table.keys.keys().next().cloned()).flatten();
-            let dropped = dropped.and_then(|name| table.keys.remove_entry(&name));
-            let trackers = table.keys.entry(name).or_default();
-            if !trackers.iter().any(|other| Arc::ptr_eq(other, tracker)) {
-                trackers.push(tracker.clone());
-            }
-            (table.leaving.remove(&bucket), dropped)
+            // Before: the client is about to read this one.
+            let room = table.limit - usize::from(!table.kept.has(&name));
+            let cut = table.kept.cut(room, CUT);
+            table.kept.add(name, tracker);
+            (table.leaving.remove(&bucket), cut)
         };
-        if let Some(((_, key), trackers)) = dropped {
-            let message = Arc::new(Push::Invalidate(Some(key)));
-            trackers
-                .iter()
-                .for_each(|tracker| tracker.tell(hub, &message));
-        }
+        forget(hub, cut);
         leaving
+    }
+
+    /// From now on so many keys are noted, at most; 0: as many as can be.
+    pub fn set_limit(&self, hub: &Hub, keys: u64) {
+        let keys = usize::try_from(keys).unwrap_or(MAX_KEYS).min(MAX_KEYS);
+        self.lock().limit = if keys == 0 { MAX_KEYS } else { keys };
+        self.cut(hub);
+    }
+
+    /// Makes clients forget some of the keys that are too many.
+    fn cut(&self, hub: &Hub) {
+        let cut = {
+            let mut table = self.lock();
+            let limit = table.limit;
+            table.kept.cut(limit, CUT)
+        };
+        forget(hub, cut);
+    }
+
+    /// How much is tracked.
+    pub fn totals(&self) -> Totals {
+        let table = self.lock();
+        let settings = table.broadcast.iter().map(|tracker| &tracker.settings);
+        let prefixes: HashSet<&Vec<u8>> = settings.flat_map(|all| &all.prefixes).collect();
+        Totals {
+            clients: table.clients.len(),
+            keys: table.kept.len(),
+            items: table.kept.copies(),
+            prefixes: prefixes.len(),
+        }
     }
 
     /// Tells those who keep a key that it has changed. Whether there are such.
     pub fn changed(&self, hub: &Hub, name: &Name) -> bool {
-        let trackers = {
+        let (keepers, broadcast) = {
             let mut table = self.lock();
-            let mut trackers = table.keys.remove(name).unwrap_or_default();
-            let wants = |prefix: &Vec<u8>| name.1.starts_with(prefix);
-            let broadcast = table.broadcast.iter();
-            trackers.extend(
-                broadcast
-                    .filter(|tracker| tracker.settings.prefixes.iter().any(wants))
-                    .cloned(),
-            );
-            trackers
+            let keepers = table.kept.take(name);
+            let hears = |tracker: &Arc<Tracker>| {
+                let mut prefixes = tracker.settings.prefixes.iter();
+                let prefix = prefixes.position(|prefix| name.1.starts_with(prefix))?;
+                Some((tracker.clone(), prefix))
+            };
+            let broadcast: Vec<_> = table.broadcast.iter().filter_map(hears).collect();
+            (keepers, broadcast)
         };
-        if trackers.is_empty() {
-            return false;
-        }
-        let message = Arc::new(Push::Invalidate(Some(name.1.clone())));
-        let with_others = Arc::new(Push::Changed(name.1.clone()));
-        for tracker in &trackers {
-            match tracker.settings.mode {
-                Mode::Broadcast => tracker.tell(hub, &with_others),
-                _ => tracker.tell(hub, &message),
+        if !keepers.is_empty() {
+            let message = Arc::new(Push::Invalidate(Some(name.1.clone())));
+            for tracker in &keepers {
+                tracker.tell_change(hub, &message);
             }
         }
-        true
+        for (tracker, prefix) in &broadcast {
+            let message = Push::Changed {
+                group: (tracker.client.id, *prefix),
+                key: name.1.clone(),
+            };
+            tracker.tell_change(hub, &Arc::new(message));
+        }
+        !keepers.is_empty() || !broadcast.is_empty()
     }
 
     /// Tells all that any key may have changed.
     pub fn flushed(&self, hub: &Hub) {
-        let trackers = {
+        let clients = {
             let mut table = self.lock();
-            let mut all: HashMap<u64, Arc<Tracker>> = HashMap::new();
-            let keys = std::mem::take(&mut table.keys);
-            let kept = keys
-                .into_values()
-                .flatten()
-                .chain(table.broadcast.iter().cloned());
-            kept.for_each(|tracker| drop(all.insert(tracker.client.id, tracker)));
-            all
+            table.kept.clear();
+            table.clients.clone()
         };
         let message = Arc::new(Push::Invalidate(None));
-        trackers
-            .values()
+        clients
+            .iter()
             .for_each(|tracker| tracker.tell(hub, &message));
     }
 
@@ -286,6 +357,7 @@ impl Tracking {
 
     /// Lets the node not watch buckets any more of which nobody wants to hear.
     pub fn tidy(&self, hub: &Hub) {
+        self.cut(hub);
         let useless = std::mem::take(&mut self.lock().useless);
         let buckets: HashMap<usize, Name> = useless
             .into_iter()
@@ -298,11 +370,8 @@ impl Tracking {
         let wanted: HashSet<usize> = {
             let mut table = self.lock();
             table.leaving = buckets.keys().copied().collect();
-            table
-                .keys
-                .keys()
-                .map(|name| hub.rack.bucket(name))
-                .collect()
+            let names = table.kept.names();
+            names.map(|name| hub.rack.bucket(name)).collect()
         };
         for (bucket, name) in buckets {
             let awaited = || hub.queues.any(|name| hub.rack.bucket(name) == bucket);

@@ -151,7 +151,8 @@ impl<M: Memory> Bucket<'_, M> {
             at = behind;
         }
         for (db, key, expired) in std::mem::take(&mut cleaned.gone) {
-            if broom.watchers != 0 {
+            // Of a flush all have heard.
+            if expired && broom.watchers != 0 {
                 self.note(broom.watchers, db, &key);
             }
             if expired && broom.events != 0 && usize::from(db) < DATABASES {
