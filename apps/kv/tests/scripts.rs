@@ -333,3 +333,29 @@ fn as_many_words_as_a_command_has_go_in_and_out() {
     assert_eq!(client.call(&call), ":20000");
     server.shutdown();
 }
+
+#[test]
+fn what_a_script_sorts_and_may_publish_and_how_long_a_library_loads() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    converse(
+        &mut client,
+        "
+        > SADD set d b a c
+        < :4
+        > EVAL \"return redis.call('sort', 'set', 'by', '_')\" 0
+        < [\"a\" \"b\" \"c\" \"d\"]
+        > EVAL \"return redis.call('sort', 'set', 'by', '_', 'get', '#', 'get', '_:*')\" 0
+        < [\"a\" nil \"b\" nil \"c\" nil \"d\" nil]
+        > EVAL_RO \"return redis.call('publish', 'channel', 'message')\" 0
+        < -ERR Write commands are not allowed from read-only scripts. script: 933347706ff4a0f0b2807ab67d6162a362558431, on @user_script:1.
+        ",
+    );
+    let library = b"#!lua name=slow\nwhile true do end";
+    let reply = client.call(&[b"FUNCTION", b"LOAD", library]);
+    assert_eq!(
+        reply,
+        "-ERR Error registering functions: ERR FUNCTION LOAD timeout"
+    );
+    server.shutdown();
+}

@@ -250,7 +250,8 @@ fn runs_meanwhile(name: &str, args: Args<'_>) -> bool {
 }
 
 /// Commands that may change something though they are not marked so.
-const MAY_WRITE: [&str; 6] = ["publish", "spublish", "eval", "evalsha", "fcall", "pfcount"];
+pub(super) const MAY_WRITE: [&str; 6] =
+    ["publish", "spublish", "eval", "evalsha", "fcall", "pfcount"];
 
 /// Whether a command has to wait for the end of the pause that there is. CLIENT, which can end it,
 /// never does.
@@ -452,9 +453,11 @@ pub(crate) fn write_failure(
     stats: &Stats,
     out: &mut Vec<u8>,
 ) {
-    if !matches!(failure, Failure::Block(_)) {
-        Stats::add(&stats.errors, 1);
-    }
+    let is_news = !matches!(
+        failure,
+        Failure::Block(_) | Failure::Script { counted: true, .. }
+    );
+    Stats::add(&stats.errors, u64::from(is_news));
     let mut reply = Reply {
         out,
         protocol: session.protocol,
@@ -468,6 +471,14 @@ pub(crate) fn write_failure(
             let (code, text) = coded(text);
             stats.counts.error(code);
             reply.error(code, text);
+        }
+        Failure::Script { line, .. } => {
+            if is_news {
+                stats.counts.error(coded(line).0);
+            }
+            reply.out.push(b'-');
+            reply.out.extend_from_slice(line);
+            reply.out.extend_from_slice(b"\r\n");
         }
         Failure::Block(wait) => wait.otherwise.say(&mut reply),
     }

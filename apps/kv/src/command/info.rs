@@ -7,6 +7,7 @@ use super::connection::REDIS_VERSION;
 use super::process::{Process, human, machine_memory};
 use super::{Call, Outcome, info_counts, standalone};
 use crate::memory::Memory;
+use crate::script::sha1::Sha;
 use crate::server::settings::Setting;
 use crate::server::shared::Stats;
 use crate::store::Store;
@@ -158,6 +159,10 @@ fn memory<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
         "maxmemory_policy",
         policy.map(Setting::text).unwrap_or_default(),
     );
+    let scripts = call.db.scripts();
+    let is_known = |sha: &Sha| !matches!(scripts.meta(sha), Ok(None));
+    let compiled = call.shared.scripts.count(is_known);
+    field(text, "number_of_cached_scripts", compiled);
     field(text, "mem_fragmentation_ratio", "1.00");
     field(text, "mem_not_counted_for_evict", 0);
     field(text, "mem_allocator", "system");

@@ -18,19 +18,34 @@ const OUT_OF_32_BITS: &str =
     "ERR value is out of range, value must between -2147483648 and 2147483647";
 const NO_DATABASE: &str = "ERR DB index is out of range";
 const SAME: &str = "ERR source and destination objects are the same";
+/// Elements above which UNLINK counts a value for `lazyfreed_objects`.
+const LARGE: u64 = 64;
 /// Longest value that is shown as "embstr", as in Redis.
 const EMBSTR: usize = 44;
 
 pub(super) fn del<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let unlinks = call.command.name == "unlink";
+    let large = match unlinks {
+        true => call.keys().iter().filter(|key| is_large(call, key)).count(),
+        false => 0,
+    };
     let removed = match call.args.len() {
         2 => usize::from(call.db.remove(call.word(1))?),
         _ => call.db.remove_many(&call.keys())?,
     };
-    if call.command.name == "unlink" {
-        Stats::add(&call.stats.unlinked, removed as u64);
-    }
+    Stats::add(&call.stats.unlinked, large.min(removed) as u64);
     call.reply.count(removed);
     Ok(())
+}
+
+/// Whether a key holds so much that Redis would free it in the background.
+fn is_large<M: Memory>(call: &Call<'_, '_, M>, key: &[u8]) -> bool {
+    let Ok(Some(meta)) = call.db.meta(key) else {
+        return false;
+    };
+    // For a count only: what fails here fails again when the key is removed.
+    let count = |kind| call.db.view(key, kind, |found| Ok(found.count(0)));
+    meta.kind != Kind::String && matches!(count(meta.kind), Ok(Some(count)) if count > LARGE)
 }
 
 pub(super) fn exists<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {

@@ -209,6 +209,12 @@ pub(crate) enum Failure {
     Store(Error),
     /// With its code. What it repeats of a command may be any bytes.
     Text(Cow<'static, [u8]>),
+    /// A script has failed with this line, which was counted as an error if a command of it
+    /// answered it.
+    Script {
+        line: Vec<u8>,
+        counted: bool,
+    },
     /// Not yet: see [`Wait`].
     Block(Wait),
 }

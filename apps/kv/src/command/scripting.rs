@@ -4,7 +4,7 @@
 //! touches them: at once where nobody can wait in a circle or the bucket is free, otherwise by
 //! running again with the key known, which nobody notices: what it has written is undone before.
 
-use super::dispatch::{run, write_failure};
+use super::dispatch::{MAY_WRITE, run, write_failure};
 use super::eviction;
 use super::functions;
 use super::help::help;
@@ -62,11 +62,15 @@ fn eval_text<M: Memory>(call: &mut Call<'_, '_, M>, read_only: bool) -> Outcome 
     let text = call.word(1);
     let sha = sha1::hex(text);
     Engine::with(|engine| {
-        let script = match engine.find(&sha) {
+        let found = engine.find(&sha);
+        let is_new = found.is_none();
+        let script = match found {
             Some(script) => script,
             None => engine.compile(&sha, checked(text)?)?,
         };
-        keep(&call.db.scripts(), &sha, text)?;
+        if keep(&call.db.scripts(), &sha, text)? || is_new {
+            call.shared.scripts.note(sha);
+        }
         execute(call, engine, &script, (&sha, None), keys, read_only)
     })
 }
@@ -86,6 +90,7 @@ fn eval_sha<M: Memory>(call: &mut Call<'_, '_, M>, read_only: bool) -> Outcome {
                 if !scripts.get(&sha, &mut text)? {
                     return Err(NO_SCRIPT.into());
                 }
+                call.shared.scripts.note(sha);
                 engine.compile(&sha, &text)?
             }
         };
@@ -115,12 +120,13 @@ fn checked(text: &[u8]) -> Result<&[u8], Failure> {
     }
 }
 
-/// Lets all nodes know a script.
-fn keep<M: Memory>(scripts: &Db<'_, M>, sha: &Sha, text: &[u8]) -> Outcome {
-    if scripts.meta(sha)?.is_none() {
+/// Lets all nodes know a script. Whether they did not.
+fn keep<M: Memory>(scripts: &Db<'_, M>, sha: &Sha, text: &[u8]) -> Result<bool, Failure> {
+    let is_new = scripts.meta(sha)?.is_none();
+    if is_new {
         scripts.set_with(sha, text, SetOptions::default())?;
     }
-    Ok(())
+    Ok(is_new)
 }
 
 /// Whether a script's command runs a script that says that it only reads.
@@ -190,6 +196,7 @@ pub(super) fn execute<M: Memory>(
     let entered = call.shared.scripts.enter(called, LONGEST, busy_after);
     let read_only = read_only || no_writes;
     let tracked = call.session.tracked.take();
+    call.session.scripted = true;
     let outcome = attempts(
         call,
         engine,
@@ -199,7 +206,7 @@ pub(super) fn execute<M: Memory>(
         tracked.as_deref(),
         &entered.running,
     );
-    call.session.tracked = tracked;
+    (call.session.tracked, call.session.scripted) = (tracked, false);
     if call.session.db != session.0 {
         call.session.select(session.0);
     }
@@ -354,22 +361,11 @@ impl<M: Memory> Commands<'_, '_, M> {
         let position = self.shared.commands.find(words.at(0));
         let position = position.ok_or("ERR Unknown Redis command called from script")?;
         let command = self.shared.commands.at(position);
-        if !command.takes(words.len()) {
-            return Err("ERR Wrong number of args calling Redis command from script".into());
-        }
-        command.check(words)?;
-        permitted(self.shared, self.session, position, words, Context::Script)?;
-        if command.flags.has(Flags::NOSCRIPT) {
-            return Err("ERR This Redis command is not allowed from script".into());
-        }
-        if let Some(refusal) = waits_for_streams(command.name, words) {
-            return Err(refusal.into());
-        }
-        if self.read_only && command.flags.has(Flags::WRITE) {
-            return Err(READ_ONLY.into());
-        }
-        if !self.may_grow && eviction::grows(command) {
-            return Err(eviction::REFUSED.into());
+        let catalog = self.shared.control.users.catalog();
+        let unit = catalog.unit(position, words);
+        if let Err(failure) = self.check(position, words) {
+            self.stats.counts.rejected(unit, catalog.units.len());
+            return Err(failure.into());
         }
         self.reach(command, words)?;
         // What others are to be told is undone as well.
@@ -387,8 +383,7 @@ impl<M: Memory> Commands<'_, '_, M> {
         {
             tracked.note(db, args.from(3).take(keys))?;
         }
-        let catalog = self.shared.control.users.catalog();
-        let (unit, began) = (catalog.unit(position, words), Instant::now());
+        let began = Instant::now();
         let (shared, stats) = (self.shared, self.stats);
         let done = run(shared, stats, self.session, db, command, words, out);
         let failed = matches!(&done, Err(failure) if !matches!(failure, Failure::Block(_)));
@@ -398,6 +393,30 @@ impl<M: Memory> Commands<'_, '_, M> {
         done?;
         if self.shared.hub.monitors.any() {
             super::monitor::show(self.shared, self.session, position, words, true);
+        }
+        Ok(())
+    }
+
+    /// Whether the script may run a command.
+    fn check(&self, position: usize, words: Args<'_>) -> Outcome {
+        let command = self.shared.commands.at(position);
+        if !command.takes(words.len()) {
+            return Err("ERR Wrong number of args calling Redis command from script".into());
+        }
+        command.check(words)?;
+        permitted(self.shared, self.session, position, words, Context::Script)?;
+        if command.flags.has(Flags::NOSCRIPT) {
+            return Err("ERR This Redis command is not allowed from script".into());
+        }
+        if let Some(refusal) = waits_for_streams(command.name, words) {
+            return Err(refusal.into());
+        }
+        let writes = command.flags.has(Flags::WRITE) || MAY_WRITE.contains(&command.name);
+        if self.read_only && writes {
+            return Err(READ_ONLY.into());
+        }
+        if !self.may_grow && eviction::grows(command) {
+            return Err(eviction::REFUSED.into());
         }
         Ok(())
     }
@@ -490,6 +509,7 @@ fn load<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         None => engine.compile(&sha, text).map(|_| ()),
     })?;
     keep(&call.db.scripts(), &sha, text)?;
+    call.shared.scripts.note(sha);
     call.reply.bulk(&sha);
     Ok(())
 }
@@ -512,6 +532,7 @@ fn flush<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         return Err("ERR SCRIPT FLUSH only support SYNC|ASYNC option".into());
     }
     call.db.scripts().flush()?;
+    call.shared.scripts.forget_all();
     call.reply.ok();
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::arguments::Arguments;
 use super::convert::{self, DIGITS};
 use super::decimal::general;
 use super::engine::Now;
-use super::errors::{Stop, raised};
+use super::errors::{Stop, raised, replied};
 use super::sha1;
 use crate::command::REDIS_VERSION;
 use crate::number::push_i64;
@@ -97,19 +97,19 @@ const NOT_TEXT: &[u8] = b"ERR wrong number or type of arguments";
 /// An error that a script may return: with a code, if it names one behind a dash.
 fn error_reply(lua: &Lua, args: MultiValue) -> mlua::Result<Value> {
     let Some(text) = only_text(&args) else {
-        return convert::failure(lua, NOT_TEXT);
+        return convert::failure(lua, NOT_TEXT, false);
     };
     let text = text.strip_prefix(b"-").unwrap_or(&text);
     let text = text.trim_ascii_end();
     match text.contains(&b' ') {
-        true => convert::failure(lua, text),
-        false => convert::failure(lua, &[b"ERR ", text].concat()),
+        true => convert::failure(lua, text, false),
+        false => convert::failure(lua, &[b"ERR ", text].concat(), false),
     }
 }
 
 fn status_reply(lua: &Lua, args: MultiValue) -> mlua::Result<Value> {
     let Some(text) = only_text(&args) else {
-        return convert::failure(lua, NOT_TEXT);
+        return convert::failure(lua, NOT_TEXT, false);
     };
     let table = lua.create_table_with_capacity(0, 1)?;
     table.raw_set("ok", lua.create_string(text)?)?;
@@ -233,12 +233,12 @@ pub(super) fn call(
     if let Err(text) = caller.read(&words) {
         return match raises {
             true => Err(raised(text)),
-            false => convert::failure(lua, text.as_bytes()),
+            false => convert::failure(lua, text.as_bytes(), false),
         };
     }
     caller.run().map_err(mlua::Error::external)?;
     if raises && let [b'-', text @ .., b'\r', b'\n'] = &caller.out[..] {
-        return Err(raised(text));
+        return Err(replied(text));
     }
     convert::to_lua(lua, &mut &caller.out[..])
 }

@@ -3,6 +3,7 @@
 use mlua::{Lua, Table, Value};
 
 use super::decimal::{general, truncated};
+use crate::command::Failure;
 use crate::number::parse_i64;
 use crate::resp::reply::{Protocol, Reply};
 
@@ -25,7 +26,7 @@ pub(super) fn to_lua(lua: &Lua, bytes: &mut &[u8]) -> mlua::Result<Value> {
         b'*' if number() == -1 => Ok(Value::Boolean(false)),
         b'*' | b'>' => sequence(lua, bytes, number()),
         b'+' => field(lua, "ok", lua.create_string(line)?),
-        b'-' => failure(lua, line),
+        b'-' => failure(lua, line, true),
         b'_' => Ok(Value::Nil),
         b'#' => Ok(Value::Boolean(line == b"t")),
         b',' => field(lua, "double", double(line)),
@@ -76,11 +77,16 @@ fn field(lua: &Lua, name: &str, value: impl mlua::IntoLua) -> mlua::Result<Value
     Ok(Value::Table(table))
 }
 
-/// An error as scripts see it.
-pub(super) fn failure(lua: &Lua, text: &[u8]) -> mlua::Result<Value> {
+/// That an error was counted already, in the table that it is to scripts.
+const COUNTED: &str = "ignore_error_stats_update";
+
+/// An error as scripts see it. `counted`: for INFO.
+pub(super) fn failure(lua: &Lua, text: &[u8], counted: bool) -> mlua::Result<Value> {
     let table = lua.create_table_with_capacity(0, 2)?;
     table.raw_set("err", lua.create_string(text)?)?;
-    table.raw_set("ignore_error_stats_update", true)?;
+    if counted {
+        table.raw_set(COUNTED, true)?;
+    }
     Ok(Value::Table(table))
 }
 
@@ -119,6 +125,32 @@ fn set(lua: &Lua, bytes: &mut &[u8], len: i64) -> mlua::Result<Value> {
         members.raw_set(to_lua(lua, bytes)?, true)?;
     }
     field(lua, "set", members)
+}
+
+/// What a script fails with that returns such a table.
+pub(super) fn returned(value: &Value) -> mlua::Result<Option<Failure>> {
+    let Value::Table(table) = value else {
+        return Ok(None);
+    };
+    match table.raw_get::<Value>("err")? {
+        Value::String(text) => failed(table, error_line(&text.as_bytes())).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// A script's failure, which is counted unless that has been done where it comes from.
+pub(super) fn failed(table: &Table, line: Vec<u8>) -> mlua::Result<Failure> {
+    let counted = table.raw_get::<Value>(COUNTED)?.as_boolean();
+    Ok(Failure::Script {
+        line,
+        counted: counted == Some(true),
+    })
+}
+
+/// An error's text as a line of a reply, without the dash.
+fn error_line(text: &[u8]) -> Vec<u8> {
+    let line = one_line(text);
+    line.strip_prefix(b"-").map(<[u8]>::to_vec).unwrap_or(line)
 }
 
 /// Writes what a script returns.
@@ -167,10 +199,8 @@ impl Writer<'_, '_> {
     /// One of the tables that stand for something else, or an array.
     fn table(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
         if let Value::String(text) = table.raw_get::<Value>("err")? {
-            let one_line = one_line(&text.as_bytes());
-            let text = one_line.strip_prefix(b"-").unwrap_or(&one_line);
             self.reply.out.push(b'-');
-            self.reply.out.extend_from_slice(text);
+            self.reply.out.extend(error_line(&text.as_bytes()));
             self.line("");
             return Ok(());
         }

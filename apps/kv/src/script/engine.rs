@@ -14,7 +14,7 @@ use mlua::{
 };
 
 use super::api::{self, Host};
-use super::convert::Writer;
+use super::convert::{self, Writer};
 use super::errors::{Cause, Stop, raised};
 use super::header::{Header, Permissions};
 use super::libraries;
@@ -237,6 +237,9 @@ impl Engine {
         if !done {
             return Err(unfinished(&value, name).map_err(|error| unusable(&error))?);
         }
+        if let Some(failure) = convert::returned(&value).map_err(|error| unusable(&error))? {
+            return Err(failure);
+        }
         let resp3 = self.now.resp3.get();
         let written = Writer { reply, resp3 }.value(&value, 0);
         written.map_err(|error| unusable(&error))?;
@@ -380,8 +383,8 @@ fn watch(lua: &Lua, now: &Rc<Now>) -> mlua::Result<()> {
 fn fix(lua: &Lua, problem: Value, text: bool) -> mlua::Result<Value> {
     let problem = match &problem {
         Value::Error(error) => match Cause::of(error) {
-            Cause::Raised(error) if text => Value::String(lua.create_string(error)?),
-            Cause::Raised(error) => super::convert::failure(lua, &error)?,
+            Cause::Raised(error) if text => Value::String(lua.create_string(error.text)?),
+            Cause::Raised(error) => convert::failure(lua, &error.text, error.counted)?,
             Cause::Stop(stop) => return Err(mlua::Error::external(stop)),
             Cause::Lua(error) => Value::String(lua.create_string(error)?),
         },
@@ -462,7 +465,7 @@ fn unfinished(problem: &Value, name: &str) -> mlua::Result<Failure> {
         }
         text.push(b'.');
     }
-    Ok(text.into())
+    convert::failed(problem, text)
 }
 
 fn uncompiled(error: &mlua::Error) -> Failure {
@@ -473,7 +476,7 @@ fn uncompiled(error: &mlua::Error) -> Failure {
 fn lua_text(error: &mlua::Error) -> String {
     match Cause::of(error) {
         Cause::Lua(text) => text,
-        Cause::Raised(text) => String::from_utf8_lossy(&text).into_owned(),
+        Cause::Raised(raised) => raised.to_string(),
         Cause::Stop(stop) => stop.to_string(),
     }
 }
@@ -481,7 +484,7 @@ fn lua_text(error: &mlua::Error) -> String {
 /// Lua itself has failed, which is out of memory when it does.
 pub(super) fn unusable(error: &mlua::Error) -> Failure {
     match Cause::of(error) {
-        Cause::Raised(text) => text.into(),
+        Cause::Raised(raised) => raised.text.into(),
         Cause::Stop(stop) => stop.to_string().into(),
         Cause::Lua(text) => format!("ERR Lua: {text}").into(),
     }

@@ -5,9 +5,14 @@ use std::sync::Arc;
 
 use mlua::{Lua, Value};
 
-/// An error reply of a command, raised by `redis.call`: its code and text.
-#[derive(Debug)]
-pub(crate) struct Raised(pub Vec<u8>);
+/// An error that a function of the table `redis` raises.
+#[derive(Clone, Debug)]
+pub(crate) struct Raised {
+    /// Its code and text.
+    pub text: Vec<u8>,
+    /// It is the reply of a command, and was counted when that failed.
+    pub counted: bool,
+}
 
 /// A script has to end, and cannot prevent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +23,13 @@ pub(crate) enum Stop {
     Killed,
     /// It has run for [`super::running::LONGEST`].
     TooLong,
+    /// It is a library, and has been loading for [`super::running::LOADING`].
+    LoadsTooLong,
 }
 
 impl fmt::Display for Raised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        String::from_utf8_lossy(&self.0).fmt(f)
+        String::from_utf8_lossy(&self.text).fmt(f)
     }
 }
 
@@ -32,6 +39,7 @@ impl fmt::Display for Stop {
             Self::Again => "ERR the script has to run again",
             Self::Killed => "ERR Script killed by user with SCRIPT KILL...",
             Self::TooLong => "ERR the script has run for too long and was stopped",
+            Self::LoadsTooLong => "ERR FUNCTION LOAD timeout",
         })
     }
 }
@@ -41,7 +49,7 @@ impl std::error::Error for Stop {}
 
 /// What an error comes from.
 pub(crate) enum Cause {
-    Raised(Vec<u8>),
+    Raised(Raised),
     Stop(Stop),
     /// Lua's own, as text.
     Lua(String),
@@ -61,8 +69,8 @@ impl Cause {
     }
 
     fn external(error: &Arc<dyn std::error::Error>) -> Self {
-        if let Some(Raised(text)) = error.downcast_ref() {
-            return Self::Raised(text.clone());
+        if let Some(raised) = error.downcast_ref::<Raised>() {
+            return Self::Raised(raised.clone());
         }
         match error.downcast_ref::<Stop>() {
             Some(stop) => Self::Stop(*stop),
@@ -82,9 +90,20 @@ impl Cause {
     }
 }
 
-/// An error of a command's reply.
+/// An error that a script hears of first.
 pub(crate) fn raised(text: impl Into<Vec<u8>>) -> mlua::Error {
-    mlua::Error::external(Raised(text.into()))
+    mlua::Error::external(Raised {
+        text: text.into(),
+        counted: false,
+    })
+}
+
+/// An error of a command's reply.
+pub(crate) fn replied(text: impl Into<Vec<u8>>) -> mlua::Error {
+    mlua::Error::external(Raised {
+        text: text.into(),
+        counted: true,
+    })
 }
 
 /// An error of a library's function, with the script's line, as Lua's own libraries have them.

@@ -1,12 +1,14 @@
 //! Scripts that run at this node, for SCRIPT KILL.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::errors::Stop;
+use super::sha1::Sha;
 use crate::resp::args::OwnedArgs;
 
 /// How long a library may take to load.
@@ -14,6 +16,9 @@ pub(crate) const LOADING: Duration = Duration::from_millis(500);
 /// How long a script runs at most, whatever it has written. Others wait for the keys it holds, and
 /// its node's clients for its worker.
 pub(crate) const LONGEST: Duration = Duration::from_secs(60);
+
+/// Scripts that are counted, at most.
+const MAX_COUNTED: usize = 1 << 16;
 
 /// Between two looks at what else there is to do, while a script keeps its thread for long.
 const PACE: Duration = Duration::from_millis(5);
@@ -86,7 +91,12 @@ impl Running {
         if self.killed.load(Relaxed) {
             return Some(Stop::Killed);
         }
-        (self.since.elapsed() >= self.longest).then_some(Stop::TooLong)
+        let called = self.function.as_ref();
+        let stop = match called.is_some_and(|called| called.words.is_none()) {
+            true => Stop::LoadsTooLong,
+            false => Stop::TooLong,
+        };
+        (self.since.elapsed() >= self.longest).then_some(stop)
     }
 }
 
@@ -108,6 +118,8 @@ pub(crate) fn while_busy(f: Option<Besides>) {
 #[derive(Debug, Default)]
 pub(crate) struct Scripts {
     running: Mutex<Vec<Arc<Running>>>,
+    /// Scripts that this server has compiled since they were flushed.
+    compiled: Mutex<HashSet<Sha>>,
 }
 
 /// A script is among those that run until this is dropped.
@@ -126,6 +138,33 @@ impl Drop for Entered<'_> {
 impl Scripts {
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Running>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn compiled(&self) -> MutexGuard<'_, HashSet<Sha>> {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server has compiled this script.
+    pub fn note(&self, sha: Sha) {
+        let mut compiled = self.compiled();
+        if compiled.len() < MAX_COUNTED {
+            compiled.insert(sha);
+        }
+    }
+
+    /// The scripts were flushed.
+    pub fn forget_all(&self) {
+        self.compiled().clear();
+    }
+
+    /// How many scripts this server has compiled that the rack still knows, as `is_known` says.
+    /// They go all at once, flushed at whichever node.
+    pub fn count(&self, is_known: impl Fn(&Sha) -> bool) -> usize {
+        let mut compiled = self.compiled();
+        if !compiled.iter().next().is_none_or(&is_known) {
+            compiled.retain(is_known);
+        }
+        compiled.len()
     }
 
     /// A script begins, or the function of this name.

@@ -97,6 +97,8 @@ pub(crate) struct Session {
     pub over: bool,
     /// A script of its transaction was stopped for want of this.
     pub unheld: Option<Box<Unheld>>,
+    /// What runs is a command of a script.
+    pub scripted: bool,
     /// What it is told while a script keeps its worker.
     pub busy: Option<&'static str>,
     /// When the last command of this turn ended.
@@ -128,6 +130,7 @@ impl Session {
             full: false,
             over: false,
             unheld: None,
+            scripted: false,
             busy: None,
             since: None,
             standing: None,

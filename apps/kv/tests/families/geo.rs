@@ -75,3 +75,15 @@ fn circles_and_boxes_are_searched() {
         "#,
     );
 }
+
+#[test]
+fn a_search_over_the_pole_begins_where_its_middle_is() {
+    check(
+        r#"
+        > GEOADD g 45 65 n1 -135 85.05 n2
+        < :2
+        > GEORADIUSBYMEMBER g n1 5009431 m
+        < ["n1" "n2"]
+        "#,
+    );
+}

@@ -69,7 +69,8 @@ impl Shape {
             let cells = f64::from(1u32 << steps);
             2.0 * LAT_MAX / cells > lat && 2.0 * LON_MAX / cells > lon
         };
-        around(middle, (0..=STEPS).rev().find(covers).unwrap_or(0))
+        // Four cells, of which each has the others around it, are all there is.
+        around(middle, (1..=STEPS).rev().find(covers).unwrap_or(1))
     }
 }
 

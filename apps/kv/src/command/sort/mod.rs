@@ -25,12 +25,14 @@ const SCORE: usize = 8;
 pub(super) use options::reads_elsewhere;
 
 pub(super) fn sort<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let options = Options::parse(call.args, true)?;
+    let mut options = Options::parse(call.args, true)?;
+    options.scripted = call.session.scripted;
     run(call, &options)
 }
 
 pub(super) fn sort_ro<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let options = Options::parse(call.args, false)?;
+    let mut options = Options::parse(call.args, false)?;
+    options.scripted = call.session.scripted;
     run(call, &options)
 }
 

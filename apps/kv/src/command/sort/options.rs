@@ -17,6 +17,8 @@ pub(super) struct Options<'a> {
     /// As text, not as numbers.
     pub alpha: bool,
     pub store: Option<&'a [u8]>,
+    /// It is a script that sorts.
+    pub scripted: bool,
 }
 
 impl<'a> Options<'a> {

@@ -38,8 +38,9 @@ pub(super) fn ordered<M: Memory>(
     mut elements: Vec<Vec<u8>>,
     options: &Options<'_>,
 ) -> Result<std::result::Result<Vec<Vec<u8>>, Failure>> {
-    // A set has no order that could stay; where it is stored there must be one.
-    let fixed = options.as_they_are() && kind == Kind::Set && options.store.is_some();
+    // A set has no order that could stay; where it is stored, and in scripts, there must be one.
+    let wants_one = options.store.is_some() || options.scripted;
+    let fixed = options.as_they_are() && kind == Kind::Set && wants_one;
     if options.as_they_are() && !fixed {
         if kind != Kind::Set && options.descending {
             elements.reverse();

@@ -1,0 +1,156 @@
+//! What INFO counts: errors of scripts once, wherever they come from; scripts; values that are
+//! large.
+
+mod support;
+
+use support::Client;
+use support::talk::{converse, server};
+
+/// The value of a field of INFO; `-`: there is none.
+fn field(client: &mut Client, name: &str) -> String {
+    let info = client.say("INFO everything").replace("\\r\\n", "\n");
+    let mut lines = info.lines();
+    let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or("-").to_owned()
+}
+
+/// Calls, refusals and failures of a command.
+fn calls(client: &mut Client, command: &str) -> [String; 3] {
+    let counts = field(client, &format!("cmdstat_{command}"));
+    ["calls=", "rejected_calls=", "failed_calls="].map(|name| {
+        let count = counts.split(',').find_map(|part| part.strip_prefix(name));
+        count.unwrap_or("0").to_owned()
+    })
+}
+
+#[test]
+fn an_error_in_a_script_is_counted_once() {
+    let server = server(|config| config.workers = 1);
+    let mut client = Client::new(server.local_addr());
+    client.say("SET text 1");
+    for (script, code, errors, of_script, (command, of_command)) in [
+        (
+            "return redis.call('select', 99)",
+            "ERR",
+            "1",
+            ["1", "0", "1"],
+            ("select", ["1", "0", "1"]),
+        ),
+        (
+            "redis.pcall('select', 99)",
+            "ERR",
+            "1",
+            ["1", "0", "0"],
+            ("select", ["1", "0", "1"]),
+        ),
+        (
+            "return redis.pcall('select', 99)",
+            "ERR",
+            "1",
+            ["1", "0", "1"],
+            ("select", ["1", "0", "1"]),
+        ),
+        (
+            "return {redis.pcall('lpop', 'text')}",
+            "WRONGTYPE",
+            "1",
+            ["1", "0", "0"],
+            ("lpop", ["1", "0", "1"]),
+        ),
+        (
+            "return redis.call('get')",
+            "ERR",
+            "1",
+            ["1", "0", "1"],
+            ("get", ["0", "1", "0"]),
+        ),
+        (
+            "return redis.call('multi')",
+            "ERR",
+            "1",
+            ["1", "0", "1"],
+            ("multi", ["0", "1", "0"]),
+        ),
+        (
+            "return redis.call('nothing')",
+            "ERR",
+            "1",
+            ["1", "0", "1"],
+            ("get", ["0", "0", "0"]),
+        ),
+        (
+            "return redis.error_reply('MINE is this')",
+            "MINE",
+            "1",
+            ["1", "0", "1"],
+            ("get", ["0", "0", "0"]),
+        ),
+        (
+            "return nil + 1",
+            "ERR",
+            "1",
+            ["1", "0", "1"],
+            ("get", ["0", "0", "0"]),
+        ),
+        (
+            "redis.error_reply('MINE is this')",
+            "MINE",
+            "-",
+            ["1", "0", "0"],
+            ("get", ["0", "0", "0"]),
+        ),
+    ] {
+        client.say("CONFIG RESETSTAT");
+        client.call(&[b"EVAL", script.as_bytes(), b"0"]);
+        let want = if errors == "-" {
+            "-".into()
+        } else {
+            format!("count={errors}")
+        };
+        assert_eq!(
+            field(&mut client, &format!("errorstat_{code}")),
+            want,
+            "{script}"
+        );
+        let all = if errors == "-" { "0" } else { errors };
+        assert_eq!(field(&mut client, "total_error_replies"), all, "{script}");
+        assert_eq!(calls(&mut client, "eval"), of_script, "{script}");
+        assert_eq!(calls(&mut client, command), of_command, "{script}");
+    }
+    // Writing in a script that only reads is a refusal.
+    client.say("CONFIG RESETSTAT");
+    client.call(&[b"EVAL_RO", b"return redis.call('set', 'a', 'b')", b"0"]);
+    assert_eq!(field(&mut client, "errorstat_ERR"), "count=1");
+    assert_eq!(calls(&mut client, "set"), ["0", "1", "0"]);
+}
+
+#[test]
+fn scripts_are_counted_until_they_are_flushed() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    for n in 0..5 {
+        client.call(&[b"SCRIPT", b"LOAD", format!("return {n}").as_bytes()]);
+    }
+    client.call(&[b"EVAL", b"return 0", b"0"]);
+    client.call(&[b"EVAL", b"return 5", b"0"]);
+    assert_eq!(field(&mut client, "number_of_cached_scripts"), "6");
+    client.say("SCRIPT FLUSH");
+    assert_eq!(field(&mut client, "number_of_cached_scripts"), "0");
+    client.call(&[b"EVAL", b"return 0", b"0"]);
+    assert_eq!(field(&mut client, "number_of_cached_scripts"), "1");
+}
+
+#[test]
+fn values_that_are_large_are_counted_when_they_are_unlinked() {
+    let server = server(|config| config.workers = 1);
+    let mut client = Client::new(server.local_addr());
+    for n in 0..100 {
+        client.say(&format!("RPUSH large {n}"));
+    }
+    client.say("XADD stream * a b");
+    client.say("SET text 1");
+    converse(&mut client, "> UNLINK stream text absent\n< :2");
+    assert_eq!(field(&mut client, "lazyfreed_objects"), "0");
+    converse(&mut client, "> UNLINK stream large\n< :1");
+    assert_eq!(field(&mut client, "lazyfreed_objects"), "1");
+}
