@@ -33,6 +33,24 @@ fn all_locks_keep_a_database_whole_and_are_in_the_tables() {
 }
 
 #[test]
+fn transactions_hold_the_lock_alone() {
+    let options = Options {
+        kinds: Vec::new(),
+        locks: vec![OneLock::Pthread, "cohort".parse().unwrap()],
+        nodes: vec![2],
+        warehouses: vec![2],
+        duration: Duration::from_millis(50),
+        ..Options::default()
+    };
+    let mut report = Report::new("dbm");
+    // Conditions that do not hold are an error.
+    run(&options, &mut report, &mut |_| {}).unwrap();
+    let case = "inline/switch/tpc-c/cohort/warehouses-2/nodes-2/threads-1";
+    assert!(report.case(case).unwrap().value > 0.0);
+    assert_eq!(DbmReport::new(&options, report).tables().len(), 1);
+}
+
+#[test]
 fn mapped_memory_is_no_other_database() {
     let options = Options {
         kinds: vec![Kind::Tree],

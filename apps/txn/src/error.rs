@@ -24,6 +24,8 @@ pub enum TxnError {
         /// How often.
         tries: u32,
     },
+    /// The lock over all of the database was not to be had: nothing has changed.
+    Lock(Box<dyn std::error::Error + Send + Sync>),
     /// There is more of something than is possible, or nothing of it.
     OutOfRange {
         /// Of what.
@@ -44,6 +46,7 @@ impl TxnError {
             TxnError::Full { .. } => "give a larger --room, or fewer seconds",
             TxnError::Broken { .. } => "this is a defect of rackmem: please report it",
             TxnError::Starved { .. } => "take more warehouses, or fewer threads",
+            TxnError::Lock(_) => "see whether all nodes of the rack are there",
             TxnError::OutOfRange { .. } => "give a number in the range",
         }
     }
@@ -58,6 +61,7 @@ impl fmt::Display for TxnError {
             TxnError::Starved { tries } => {
                 write!(f, "a transaction was aborted in each of {tries} tries")
             }
+            TxnError::Lock(error) => write!(f, "the database's lock: {error}"),
             TxnError::OutOfRange { what, most } => write!(f, "there are 1 to {most} {what}"),
         }
     }

@@ -9,8 +9,9 @@
 //! |---|---|---|
 //! | [`Locks`] | coherent memory | locks each cell when it first uses it, and leaves all locks when it commits |
 //! | [`Objects`] | objects | commits if nothing that it has read has changed |
+//! | [`OneLock`] | coherent memory | has the one lock over the whole database ([`OnlyLock`]): to compare locks |
 //!
-//! The five transactions ([`transactions`]) are written once over both. [`load`] makes the rows,
+//! The five transactions ([`transactions`]) are written once over all. [`load`] makes the rows,
 //! [`drive`] has terminals work on them, [`check`] looks at the specification's conditions of
 //! consistency.
 //!
@@ -59,7 +60,9 @@ mod tree;
 pub use access::{Access, Cause, Footprint, Halt, Step};
 pub use conditions::{Condition, Finding, Report, check};
 pub use drive::{Done, Limit, Plan, drive};
-pub use engine::{Engine, Locks, Objects, Outcome, PATIENCE};
+pub use engine::{
+    Engine, LockFailure, Locks, Objects, OneLock, OnlyLock, Outcome, PATIENCE, RackLock,
+};
 pub use error::{Result, TxnError};
 pub use inputs::{Remote, Terminal};
 pub use layout::{Cell, Layout, NAME, Ordered, Part, Space};

@@ -7,14 +7,15 @@
 //! it has, and begins again with more patience. No wait at all, as the paper's engine has it, would
 //! refuse every lock that is merely at another node.
 
+use super::cells::{Cells, RISE};
 use super::{Engine, Outcome, PATIENCE};
 use crate::access::{Access, Cause, Footprint, Halt, Step, Used, UsedCells, used};
 use crate::error::{Result, TxnError};
-use crate::layout::{Cell, Layout, VERSION_BYTES};
+use crate::layout::{Cell, Layout};
 #[cfg(test)]
 use crate::tests::Defect;
+use rackmem::Node;
 use rackmem::locked::{Entered, Reading, Right, RwLockArray, Writing};
-use rackmem::{Node, RegionSpec};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -27,16 +28,11 @@ const LOCK_BYTES: usize = 8;
 const FIRST_WAIT: Duration = Duration::from_millis(2);
 /// So often.
 const DOUBLINGS: u32 = 6;
-/// By how much a commit raises the version of what it changes.
-const RISE: u64 = 1;
 
 /// The engine.
 #[derive(Debug)]
 pub struct Locks {
-    layout: Layout,
-    nodes: Vec<Node>,
-    /// Where the cells of each home begin.
-    bases: Vec<u64>,
+    cells: Cells,
     /// By node: the locks of each home.
     locks: Vec<Vec<RwLockArray>>,
     /// How many each home has.
@@ -53,66 +49,34 @@ impl Locks {
     /// Those of [`Node::create_region`] and [`RwLockArray::attach`].
     pub fn new(nodes: &[Node], layout: Layout) -> Result<Locks> {
         let mut engine = Locks {
-            layout,
-            nodes: nodes.to_vec(),
-            bases: Vec::new(),
+            cells: Cells::new(nodes, layout)?,
             locks: nodes.iter().map(|_| Vec::new()).collect(),
             counts: Vec::new(),
             #[cfg(test)]
             defect: None,
         };
-        for home in 0..engine.layout.parts().len() {
+        for home in 0..engine.cells.layout.parts().len() {
             engine.add_home(home)?;
         }
         Ok(engine)
     }
 
     fn add_home(&mut self, home: usize) -> Result<()> {
-        let (parts, what) = (self.layout.parts(), "nodes of this process");
-        let most = parts.len() as u64;
-        let node = self.nodes.first();
-        let node = node.ok_or(TxnError::OutOfRange { what, most })?;
-        let bytes = parts[home].bytes.max(VERSION_BYTES) as usize;
+        let parts = self.cells.layout.parts();
         let count = (parts[home].cells as usize).clamp(1, MAX_LOCKS / parts.len());
-        let region = |name: String, bytes| {
-            let spec = RegionSpec::new(&name, bytes).on(home as u16);
-            node.create_region(&spec)
-        };
-        let cells = region(format!("txn/{home}"), bytes)?;
-        let locks = region(format!("txn/{home}/locks"), count * RwLockArray::STRIDE)?;
-        self.bases.push(cells.addr());
-        for (node, of_homes) in self.nodes.iter().zip(&mut self.locks) {
-            of_homes.push(RwLockArray::attach(node, locks.addr(), count, LOCK_BYTES)?);
+        let (name, bytes) = (format!("txn/{home}/locks"), count * RwLockArray::STRIDE);
+        let locks = self.cells.region(home, &name, bytes)?;
+        for (node, of_homes) in self.cells.nodes.iter().zip(&mut self.locks) {
+            of_homes.push(RwLockArray::attach(node, locks, count, LOCK_BYTES)?);
         }
         self.counts.push(count as u32);
         Ok(())
-    }
-
-    fn addr(&self, cell: Cell) -> u64 {
-        self.bases[usize::from(cell.home)] + cell.at
     }
 
     /// Which lock a cell is under.
     fn lock_of(&self, cell: Cell) -> (u16, u32) {
         let count = self.counts[usize::from(cell.home)];
         (cell.home, cell.number % count)
-    }
-
-    fn load(&self, node: usize, cell: Cell) -> Result<Used> {
-        let mut bytes = vec![0; VERSION_BYTES as usize + cell.bytes as usize];
-        self.nodes[node].read(self.addr(cell), &mut bytes)?;
-        let content = bytes.split_off(VERSION_BYTES as usize);
-        let version = bytes.try_into().map_or(0, u64::from_le_bytes);
-        Ok(Used {
-            version,
-            bytes: content,
-            is_changed: false,
-        })
-    }
-
-    fn store(&self, node: usize, cell: Cell, version: u64, content: &[u8]) -> Result<()> {
-        let bytes = [&version.to_le_bytes(), content].concat();
-        Ok(self.nodes[node].write(self.addr(cell), &bytes)?)
     }
 
     fn run(&self, node: usize, wait: Duration) -> Run<'_> {
@@ -130,11 +94,11 @@ impl Engine for Locks {
     const NAME: &'static str = "locks";
 
     fn layout(&self) -> &Layout {
-        &self.layout
+        &self.cells.layout
     }
 
     fn nodes(&self) -> &[Node] {
-        &self.nodes
+        &self.cells.nodes
     }
 
     fn transact<R>(
@@ -172,11 +136,11 @@ impl Engine for Locks {
     }
 
     fn peek(&self, node: usize, cell: Cell) -> Result<Vec<u8>> {
-        Ok(self.load(node, cell)?.bytes)
+        Ok(self.cells.load(node, cell)?.bytes)
     }
 
     fn poke(&self, node: usize, cell: Cell, content: &[u8]) -> Result<()> {
-        self.store(node, cell, RISE, content)
+        self.cells.store(node, cell, RISE, content)
     }
 }
 
@@ -251,8 +215,7 @@ impl Run<'_> {
     fn is_as_read(&self, lock: (u16, u32)) -> Step<bool> {
         let under = |cell: &Cell| self.engine.lock_of(*cell) == lock;
         for (cell, used) in self.cells.iter().filter(|(cell, _)| under(cell)) {
-            let addr = self.engine.addr(*cell);
-            if self.engine.nodes[self.node].load(addr)? != used.version {
+            if self.engine.cells.version(self.node, *cell)? != used.version {
                 return Ok(false);
             }
         }
@@ -261,18 +224,13 @@ impl Run<'_> {
 
     fn used(&mut self, cell: Cell) -> Step<&mut Used> {
         let (engine, node) = (self.engine, self.node);
-        Ok(used(&mut self.cells, cell, || engine.load(node, cell))?)
+        Ok(used(&mut self.cells, cell, || {
+            engine.cells.load(node, cell)
+        })?)
     }
 
     fn commit(self) -> Result<Footprint> {
-        for (cell, used) in &self.cells {
-            if used.is_changed {
-                let version = used.version + RISE;
-                let content = &used.bytes;
-                self.engine.store(self.node, *cell, version, content)?;
-            }
-        }
-        Ok(Footprint::of(&self.cells, RISE))
+        self.engine.cells.commit(self.node, &self.cells)
     }
 
     #[cfg(test)]
@@ -327,7 +285,7 @@ impl Access for Run<'_> {
             true => None,
             false => Some(self.enter::<Reading>(lock, self.wait)?),
         };
-        let used = self.engine.load(self.node, cell);
+        let used = self.engine.cells.load(self.node, cell);
         if let Some(entered) = entered {
             self.leave(lock, Inside::Reading(entered));
         }
@@ -335,7 +293,7 @@ impl Access for Run<'_> {
     }
 
     fn constant(&mut self, cell: Cell) -> Step<Vec<u8>> {
-        Ok(self.engine.load(self.node, cell)?.bytes)
+        Ok(self.engine.cells.load(self.node, cell)?.bytes)
     }
 }
 

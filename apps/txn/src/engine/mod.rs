@@ -1,12 +1,15 @@
 //! What makes transactions of reads and writes of cells.
 
+mod cells;
 mod direct;
 mod locks;
 mod objects;
+mod one_lock;
 
 pub(crate) use direct::Direct;
 pub use locks::Locks;
 pub use objects::Objects;
+pub use one_lock::{LockFailure, OneLock, OnlyLock, RackLock};
 
 use crate::access::{Access, Cause, Footprint, Step};
 use crate::error::Result;

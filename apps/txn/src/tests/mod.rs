@@ -3,8 +3,8 @@
 use crate::access::{get, update};
 use crate::schema::Takings;
 use crate::{
-    Access, Condition, Counts, Done, Engine, Layout, Limit, Locks, Objects, Plan, Remote, Report,
-    Scale, Unwatched, check, drive, load,
+    Access, Condition, Counts, Done, Engine, Layout, Limit, LockFailure, Locks, Objects, OneLock,
+    OnlyLock, Plan, Remote, Report, Scale, Unwatched, check, drive, load,
 };
 use rackmem::diagnostics::Faults;
 use rackmem::{Fabric, Rack};
@@ -105,6 +105,15 @@ fn objects_keep_the_database_consistent() {
     holds(&objects(&rack), 400);
 }
 
+#[test]
+fn one_lock_keeps_the_database_consistent() {
+    let rack = Rack::local(3).unwrap();
+    let done = holds(&OneLock::new(rack.nodes(), layout(&rack)).unwrap(), 400);
+    let row = done.tally.of(crate::transactions::Kind::NewOrder);
+    assert!(row.committed > 0 && row.rolled_back > 0, "{row:?}");
+    assert_eq!(row.aborts, [0; 2]);
+}
+
 /// Each of two nodes as a process has it: what is known of the other is what is in the memory of
 /// the rack.
 fn holds_apart<E: Engine>(engines: &[E; 2]) {
@@ -187,6 +196,24 @@ fn locks_that_are_not_taken_are_noticed() {
     let rack = Rack::local(3).unwrap();
     let mut engine = locks(&rack);
     engine.defect = Some(Defect::WritesUnlocked);
+    assert_ne!(noticed(&engine), Noticed::Not);
+}
+
+/// Excludes nobody.
+#[derive(Debug)]
+struct NoLock;
+
+impl OnlyLock for NoLock {
+    fn alone(&self, _: usize, section: &mut dyn FnMut()) -> Result<(), LockFailure> {
+        section();
+        Ok(())
+    }
+}
+
+#[test]
+fn one_lock_that_does_not_exclude_is_noticed() {
+    let rack = Rack::local(3).unwrap();
+    let engine = OneLock::under(NoLock, rack.nodes(), layout(&rack)).unwrap();
     assert_ne!(noticed(&engine), Noticed::Not);
 }
 

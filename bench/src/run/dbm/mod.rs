@@ -4,6 +4,7 @@
 mod lock;
 mod site;
 mod told;
+mod tpcc;
 
 pub use lock::OneLock;
 pub use rackmem_dbm::{Kind, MAX_VALUE};
@@ -66,6 +67,8 @@ pub struct Options {
     pub records: u32,
     /// See there.
     pub value: usize,
+    /// Warehouses of TPC-C databases that are measured as well.
+    pub warehouses: Vec<u32>,
     /// Time of a case.
     pub duration: Duration,
 }
@@ -83,6 +86,7 @@ impl Default for Options {
             writes: vec![5, 50, 100],
             records: 10_000,
             value: 100,
+            warehouses: Vec::new(),
             duration: Duration::from_millis(300),
         }
     }
@@ -159,7 +163,7 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
             site.check(options.records)?;
         }
     }
-    Ok(())
+    tpcc::run(options, report, progress)
 }
 
 fn pthread(point: &Point) -> Point {

@@ -36,8 +36,15 @@ fn memory(way: Way, node: &Node, region: &Region) -> Result<Box<dyn Memory + Sen
     })
 }
 
+/// Coherence transactions so far, of blocks and of locks.
+pub(super) fn transactions(rack: &Rack) -> u64 {
+    let nodes = rack.nodes().iter();
+    let granted: u64 = nodes.map(|node| node.lock_metrics().granted).sum();
+    rack.metrics().events().misses() + granted
+}
+
 /// The lock as each node has it. Node 0 is its home.
-fn lock(which: OneLock, rack: &Rack) -> Result<Vec<Taken>> {
+pub(super) fn lock(which: OneLock, rack: &Rack) -> Result<Vec<Taken>> {
     let nodes = rack.nodes().iter();
     match which {
         OneLock::Pthread => {
@@ -95,11 +102,9 @@ impl Site {
         &self.databases[node]
     }
 
-    /// Coherence transactions so far, of blocks and of locks.
+    /// See [`transactions`].
     pub fn transactions(&self) -> u64 {
-        let nodes = self.rack.nodes().iter();
-        let granted: u64 = nodes.map(|node| node.lock_metrics().granted).sum();
-        self.rack.metrics().events().misses() + granted
+        transactions(&self.rack)
     }
 
     /// That it is whole.

@@ -1,7 +1,7 @@
 //! What the paper's text says of its figures, and what the model says to that.
 
 use super::Outcome;
-use super::figures::{BLADES, COMPARED, Figure, MOST, Point, WRITTEN, is_alone};
+use super::figures::{BLADES, COMPARED, Figure, MOST, Point, WAREHOUSES, WRITTEN, is_alone};
 use super::points::Points;
 use crate::judged::{Judged, Range};
 use rackmem_sim::model::Algorithm::{self, Central, Cohort, Mcs, PerNode, Service};
@@ -39,6 +39,35 @@ fn store_gain(points: &Points, reads: u8, over: &[Algorithm]) -> Option<Vec<f64>
     let over = over.iter().map(|&algorithm| Scheme::Compared(algorithm));
     over.map(|scheme| Some(ours / store(points, scheme, MOST, reads)?))
         .collect()
+}
+
+fn database(points: &Points, scheme: Scheme, blades: u16, warehouses: u8) -> Option<f64> {
+    let point = Point::database(scheme, blades, warehouses);
+    points.get(&point).map(Outcome::mops)
+}
+
+/// By how much GCP's throughput in the database is above that of each of these, at most blades.
+fn database_gain(points: &Points, over: &[Algorithm]) -> Option<Vec<f64>> {
+    let of = |&algorithm: &Algorithm| {
+        WAREHOUSES.map(|warehouses| {
+            let [ours, theirs] = [Scheme::Separate, Scheme::Compared(algorithm)]
+                .map(|scheme| database(points, scheme, MOST, warehouses));
+            Some(ours? / theirs?)
+        })
+    };
+    over.iter().flat_map(of).collect()
+}
+
+/// Throughput of the database at two blades by that at one, of every lock.
+fn database_falls(points: &Points) -> Option<Vec<f64>> {
+    let schemes = Figure::Fig8.schemes().into_iter().map(|row| row.0);
+    let of = |scheme| {
+        WAREHOUSES.map(|warehouses| {
+            let [one, two] = [1, 2].map(|blades| database(points, scheme, blades, warehouses));
+            Some(two? / one?)
+        })
+    };
+    schemes.flat_map(of).collect()
 }
 
 /// Transactions of a lock and its data at so many blades, by those at two.
@@ -119,6 +148,18 @@ const CLAIMS: &[Claim] = &[
             let slowest = [at(Mcs)?, at(Central)?, at(PerNode)?, at(Cohort)?].into_iter().fold(f64::INFINITY, f64::min);
             Some(vec![slowest / at(Service)?])
         } },
+    Claim { figure: Figure::Fig8, place: "§5.1, Fig. 8", calibrated: false,
+        says: "8 blades: GCP by Cohort, the best of the others", paper: Range::one(1.0),
+        ours: |p| database_gain(p, &[Cohort]) },
+    Claim { figure: Figure::Fig8, place: "§5.1, Fig. 8", calibrated: false,
+        says: "8 blades: GCP over MCS and Lock-Service", paper: Range::from(1.0),
+        ours: |p| database_gain(p, &[Mcs, Service]) },
+    Claim { figure: Figure::Fig8, place: "§5.1, Fig. 8", calibrated: false,
+        says: "8 blades: GCP over Pthread and Percpu, which one blade has alone", paper: Range::from(1.0),
+        ours: |p| database_gain(p, &[Central, PerNode]) },
+    Claim { figure: Figure::Fig8, place: "§5.1, Fig. 8", calibrated: false,
+        says: "all fall beyond one blade: 2 blades by 1, at most", paper: Range::up_to(1.0),
+        ours: database_falls },
     Claim { figure: Figure::Fig9, place: "§5.2, Fig. 9", calibrated: false,
         says: "GCP: transactions per lock and data", paper: Range::one(1.0),
         ours: |p| {

@@ -9,6 +9,8 @@ use std::fmt;
 pub enum Figure {
     /// §5.1: a store with a lock over each bucket.
     Fig7,
+    /// §5.1: a database under one lock.
+    Fig8,
     /// §5.2: one lock that every blade wants.
     Fig9,
     /// §5.3: what each optimization does.
@@ -23,6 +25,8 @@ pub const BLADES: [u16; 4] = [1, 2, 4, 8];
 pub const MOST: u16 = 8;
 /// YCSB's A, B and C, by their reads in percent.
 pub const YCSB: [(u8, &str); 3] = [(50, "A"), (95, "B"), (100, "C")];
+/// Warehouses of the database: high and low contention.
+pub const WAREHOUSES: [u8; 2] = [1, 10];
 /// Reads in percent where one lock is contended; the paper's text does not tell its figure's.
 pub const READS: [u8; 5] = [0, 50, 95, 99, 100];
 /// Those with writers.
@@ -53,8 +57,19 @@ pub struct Point {
     pub blades: u16,
     /// Percent of acquisitions to read.
     pub reads: u8,
-    /// The store; otherwise one lock.
-    pub store: bool,
+    /// What the locks protect.
+    pub of: Protected,
+}
+
+/// What locks protect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protected {
+    /// One lock, a block.
+    Block,
+    /// Buckets of a store.
+    Buckets,
+    /// One lock, a database of so many warehouses.
+    Database(u8),
 }
 
 impl Point {
@@ -70,23 +85,34 @@ impl Point {
             platform: Platform::ETHERNET,
             blades,
             reads,
-            store: false,
+            of: Protected::Block,
         }
     }
 
     /// The store on Ethernet.
     pub fn store(scheme: Scheme, blades: u16, reads: u8) -> Self {
         Point {
-            store: true,
+            of: Protected::Buckets,
             ..Self::contended(scheme, blades, reads)
+        }
+    }
+
+    /// A database under one lock on Ethernet.
+    pub fn database(scheme: Scheme, blades: u16, warehouses: u8) -> Self {
+        Point {
+            of: Protected::Database(warehouses),
+            ..Self::contended(scheme, blades, 0)
         }
     }
 
     /// The run that it is.
     pub fn experiment(&self, seed: u64) -> Experiment<Sections> {
-        let workload = match self.store {
-            true => Workload::store(self.scheme, self.blades, self.reads),
-            false => Workload::contended(self.scheme, self.blades, self.reads),
+        let workload = match self.of {
+            Protected::Buckets => Workload::store(self.scheme, self.blades, self.reads),
+            Protected::Block => Workload::contended(self.scheme, self.blades, self.reads),
+            Protected::Database(warehouses) => {
+                Workload::database(self.scheme, self.blades, warehouses.into())
+            }
         };
         Experiment::<Sections>::new(self.platform, workload, seed)
     }
@@ -94,7 +120,11 @@ impl Point {
     /// The name of its cases.
     pub fn name(&self) -> String {
         let (platform, scheme) = (self.platform.name, self.scheme.name());
-        let what = if self.store { "store" } else { "one-lock" };
+        let what = match self.of {
+            Protected::Block => "one-lock".to_owned(),
+            Protected::Buckets => "store".to_owned(),
+            Protected::Database(warehouses) => format!("database/warehouses-{warehouses}"),
+        };
         let (blades, reads) = (self.blades, self.reads);
         format!("sim/{platform}/{what}/{scheme}/nodes-{blades}/reads-{reads}")
     }
@@ -102,7 +132,13 @@ impl Point {
 
 impl Figure {
     /// All of them.
-    pub const ALL: [Figure; 4] = [Figure::Fig7, Figure::Fig9, Figure::Fig10, Figure::Fig11];
+    pub const ALL: [Figure; 5] = [
+        Figure::Fig7,
+        Figure::Fig8,
+        Figure::Fig9,
+        Figure::Fig10,
+        Figure::Fig11,
+    ];
 
     /// The figure of the paper with this number.
     pub fn of_paper(number: u8) -> Option<Self> {
@@ -115,6 +151,7 @@ impl Figure {
     pub fn number(self) -> u8 {
         match self {
             Figure::Fig7 => 7,
+            Figure::Fig8 => 8,
             Figure::Fig9 => 9,
             Figure::Fig10 => 10,
             Figure::Fig11 => 11,
@@ -125,6 +162,7 @@ impl Figure {
     pub fn title(self) -> &'static str {
         match self {
             Figure::Fig7 => "a store with a lock over each bucket, 10 threads a blade (§5.1)",
+            Figure::Fig8 => "a database under one lock, 10 threads a blade, all write (§5.1)",
             Figure::Fig9 => "one lock over 4 KiB, a thread a blade (§5.2)",
             Figure::Fig10 => "what each optimization does, 8 blades (§5.3)",
             Figure::Fig11 => "the same lock over Ethernet and over CXL (§6)",
@@ -138,6 +176,11 @@ impl Figure {
             Figure::Fig7 | Figure::Fig9 => {
                 [(Scheme::Gcp, "GCP")].into_iter().chain(compared).collect()
             }
+            // The paper's database does without combined data.
+            Figure::Fig8 => [(Scheme::Separate, "GCP")]
+                .into_iter()
+                .chain(compared)
+                .collect(),
             Figure::Fig10 => vec![
                 (Scheme::Gcp, "GCP"),
                 (Scheme::Separate, "w/o combined data"),
@@ -164,6 +207,9 @@ impl Figure {
                     Figure::Fig7 => {
                         points.extend(YCSB.map(|(reads, _)| Point::store(scheme, blades, reads)))
                     }
+                    Figure::Fig8 => points.extend(
+                        WAREHOUSES.map(|warehouses| Point::database(scheme, blades, warehouses)),
+                    ),
                     Figure::Fig10 if blades < MOST => {}
                     Figure::Fig9 | Figure::Fig10 | Figure::Fig11 => {
                         points.extend(READS.map(|reads| Point::contended(scheme, blades, reads)))

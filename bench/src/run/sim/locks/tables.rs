@@ -2,7 +2,7 @@
 
 use super::super::tables::times;
 use super::Outcome;
-use super::figures::{BLADES, Figure, MOST, Point, READS, YCSB, is_alone};
+use super::figures::{BLADES, Figure, MOST, Point, READS, WAREHOUSES, YCSB, is_alone};
 use super::points::Points;
 use crate::report::number;
 use crate::table::{Align, Table};
@@ -56,6 +56,11 @@ fn columns(figure: Figure) -> Vec<(String, Align)> {
             own(&["8 by 1", "GCP by it", "share"]),
         ]
         .concat(),
+        Figure::Fig8 => [
+            at("k tx/s ×", &BLADES),
+            own(&["8 by 1", "GCP by it", "coherence tx", "share"]),
+        ]
+        .concat(),
         Figure::Fig9 => [
             at("tx ×", &BLADES[1..]),
             at("µs ×", &BLADES[1..]),
@@ -65,7 +70,16 @@ fn columns(figure: Figure) -> Vec<(String, Align)> {
         Figure::Fig10 => own(&["p10", "p50", "p90", "p99", "under 1 µs", "tx"]),
         Figure::Fig11 => [at("Mops ×", &BLADES), own(&["8 by 1", "of Ethernet's"])].concat(),
     };
-    let heads = own(&["reads", "lock"]).into_iter().map(|name| (name, LEFT));
+    let heads = own(&[
+        if figure == Figure::Fig8 {
+            "data"
+        } else {
+            "reads"
+        },
+        "lock",
+    ])
+    .into_iter()
+    .map(|name| (name, LEFT));
     heads
         .chain(rest.into_iter().map(|name| (name, RIGHT)))
         .collect()
@@ -86,6 +100,17 @@ fn groups(figure: Figure, platform: &Platform) -> Groups {
                     |&(scheme, name): &(Scheme, _)| (name, Point::store(scheme, MOST, reads));
                 (
                     format!("YCSB-{letter}"),
+                    schemes.iter().map(point).collect(),
+                )
+            })
+            .into(),
+        Figure::Fig8 => WAREHOUSES
+            .map(|warehouses| {
+                let point = |&(scheme, name): &(Scheme, _)| {
+                    (name, Point::database(scheme, MOST, warehouses))
+                };
+                (
+                    format!("{warehouses} wh."),
                     schemes.iter().map(point).collect(),
                 )
             })
@@ -130,6 +155,14 @@ fn cells(figure: Figure, point: &Point, first: Option<Point>, points: &Points) -
             let mut row = each(&BLADES, &mops);
             row.push(times(most.mops() / one.mops()));
             row.push(times(base.mops() / most.mops()));
+            row.push(share);
+            row
+        }
+        Figure::Fig8 => {
+            let mut row = each(&BLADES, &|o| number(o.mops() * 1e3));
+            row.push(times(most.mops() / one.mops()));
+            row.push(times(base.mops() / most.mops()));
+            row.push(remote(&|o| format!("{:.1}", o.transactions_each()), most));
             row.push(share);
             row
         }

@@ -11,6 +11,8 @@ use rackmem_bench::run::dbm::{Kind, MAX_VALUE, OneLock, Options, Way};
 const MAX_NODES: i64 = 32;
 /// Threads of a node that may want a compared lock at one time.
 const MAX_THREADS: i64 = 8;
+/// Warehouses of a database at most: each takes some 30 MiB.
+const MAX_WAREHOUSES: i64 = 64;
 /// Records at most.
 const MAX_RECORDS: i64 = 10_000_000;
 /// Bytes of all values at most: a database has four times as much memory.
@@ -37,6 +39,7 @@ Examples:
   rackmem bench dbm --database tree --lock gcp,pthread
   rackmem bench dbm --writes 0,100 --nodes 2 --threads 4 --fabric udp
   rackmem bench dbm --memory mapped                   pages as loads and stores, instead of by calls
+  rackmem bench dbm --warehouses 1,10                 TPC-C as well, as the paper has it; all of it writes
   rackmem --json bench dbm > dbm.json                 one object; `ratio` is to pthread's";
 
 /// How pages are used.
@@ -91,6 +94,10 @@ pub struct DbmArgs {
     #[arg(long, value_name = "N", default_value_t = 100)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=MAX_VALUE as i64))]
     value: u16,
+    /// Run TPC-C as well, on N warehouses, each transaction alone under the lock
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_WAREHOUSES))]
+    warehouses: Vec<u32>,
     #[command(flatten)]
     pub often: Often<1, 300>,
 }
@@ -129,6 +136,7 @@ impl DbmArgs {
             writes: self.writes.clone(),
             records: self.records,
             value,
+            warehouses: self.warehouses.clone(),
             duration: self.often.time(),
             ..Options::default()
         };

@@ -23,7 +23,7 @@ pub struct SimArgs {
 }
 
 fn figure() -> impl TypedValueParser<Value = Figure> {
-    PossibleValuesParser::new(["7", "9", "10", "11"]).try_map(|text: String| {
+    PossibleValuesParser::new(["7", "8", "9", "10", "11"]).try_map(|text: String| {
         let number = text.parse().ok();
         number.and_then(Figure::of_paper).ok_or("no such figure")
     })

@@ -117,6 +117,48 @@ pub const CONCORDIA_13: &[Statement] = &[
         ours: |r| Some(vec![value(r, "switch/hot-blocks-back")?]) },
 ];
 
+/// TPC-C under a lock.
+fn tpcc(report: &Report, lock: &str, warehouses: u8, nodes: u8) -> Option<f64> {
+    let name = format!("inline/switch/tpc-c/{lock}/warehouses-{warehouses}");
+    value(report, &format!("{name}/nodes-{nodes}/threads-2"))
+}
+
+/// By how much TPC-C is faster under GCP at four nodes than under each of these.
+fn tpcc_gains(report: &Report, over: &[&str]) -> Option<Vec<f64>> {
+    let of = |lock: &&str| {
+        let gain = |warehouses| {
+            let [ours, theirs] = ["gcp", lock].map(|lock| tpcc(report, lock, warehouses, 4));
+            Some(ours? / theirs?)
+        };
+        [gain(1), gain(10)]
+    };
+    over.iter().flat_map(of).collect()
+}
+
+/// TPC-C at two nodes by that at one.
+fn tpcc_falls(report: &Report, locks: &[&str]) -> Option<Vec<f64>> {
+    let of = |lock: &&str| {
+        let fall = |warehouses| {
+            let [one, two] = [1, 2].map(|nodes| tpcc(report, lock, warehouses, nodes));
+            Some(two? / one?)
+        };
+        [fall(1), fall(10)]
+    };
+    locks.iter().flat_map(of).collect()
+}
+
+#[rustfmt::skip]
+pub const SOUL_8: &[Statement] = &[
+    Statement { says: "4 nodes: GCP by Cohort, the best of the others", paper: Range::one(1.0),
+        ours: |r| tpcc_gains(r, &["cohort"]) },
+    Statement { says: "4 nodes: GCP over MCS and Lock-Service", paper: Range::from(1.0),
+        ours: |r| tpcc_gains(r, &["mcs", "service"]) },
+    Statement { says: "4 nodes: GCP over Pthread and Percpu", paper: Range::from(1.0),
+        ours: |r| tpcc_gains(r, &["central", "per-node"]) },
+    Statement { says: "all fall beyond one node: 2 nodes by 1, at most", paper: Range::up_to(1.0),
+        ours: |r| tpcc_falls(r, &["gcp", "mcs", "central", "per-node", "cohort", "service"]) },
+];
+
 /// How often an access of a kind of lock goes through the directory, of a hand-over.
 fn counted(report: &Report, kind: &str, what: &str) -> Option<Vec<f64>> {
     Some(vec![value(

@@ -202,6 +202,17 @@ pub fn measure(here: Here, effort: Effort, tell: Progress<'_>) -> Result<Report>
             };
             run::lock::run(&options, &mut report, tell)?;
         }
+        Here::OneLock => {
+            let options = run::dbm::Options {
+                kinds: Vec::new(),
+                nodes: vec![1, 2, 4],
+                threads: 2,
+                warehouses: vec![1, 10],
+                duration: effort.duration,
+                ..run::dbm::Options::default()
+            };
+            run::dbm::run(&options, &mut report, tell)?;
+        }
         Here::Objects => {
             let options = run::objects::Options {
                 sizes: SIZES.into(),

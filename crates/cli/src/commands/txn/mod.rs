@@ -25,6 +25,7 @@ Examples:
   rackmem txn --warehouses 32 --nodes 8 --threads 4 as Concordia's paper has it
   rackmem txn --remote 100                          each order and payment is of another warehouse
   rackmem txn --engine objects                      optimistic transactions instead of locks
+  rackmem txn --engine one-lock                     all of the database under one lock of the rack
   rackmem txn --mode directory --fabric udp         on a classic directory, for comparison
   rackmem txn --fabric udp --loss 0.01 --judge      packets are lost, and the history is judged
   rackmem txn --processes --nodes 2                 a process for each node, over UDP or --fabric shm
@@ -44,6 +45,8 @@ pub enum EngineArg {
     Locks,
     /// Optimistic: cells are objects, and a commit checks that what was read has not changed
     Objects,
+    /// One lock over all of the database, which each transaction holds alone: to see what it costs
+    OneLock,
 }
 
 /// What a rack is compared with.

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rackmem::Rack;
 use rackmem_sim::serial;
 use rackmem_txn::{
-    Done, Engine, Layout, Limit, Locks, Objects, Plan, Report, Watch, check, drive, load,
+    Done, Engine, Layout, Limit, Locks, Objects, OneLock, Plan, Report, Watch, check, drive, load,
 };
 use std::time::{Duration, Instant};
 
@@ -87,6 +87,7 @@ impl Task<'_> {
         match self.args.engine {
             EngineArg::Locks => self.with(&rack, &Locks::new(nodes, layout).map_err(failure)?),
             EngineArg::Objects => self.with(&rack, &Objects::new(nodes, layout).map_err(failure)?),
+            EngineArg::OneLock => self.with(&rack, &OneLock::new(nodes, layout).map_err(failure)?),
         }
     }
 

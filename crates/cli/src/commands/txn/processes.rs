@@ -13,7 +13,8 @@ use crate::rack_args::packets;
 use rackmem::Rack;
 use rackmem_txn::transactions::Kind;
 use rackmem_txn::{
-    Counts, Done, Engine, Finding, Layout, Locks, Objects, Report, Tally, check, drive, load,
+    Counts, Done, Engine, Finding, Layout, Locks, Objects, OneLock, RackLock, Report, Tally, check,
+    drive, load,
 };
 use serde_json::{Value, json};
 use std::io::BufRead;
@@ -65,6 +66,7 @@ fn play(task: &Task<'_>) -> halt::Played<Played> {
     let engine = match task.args.engine {
         EngineArg::Locks => Locks::NAME,
         EngineArg::Objects => Objects::NAME,
+        EngineArg::OneLock => OneLock::<RackLock>::NAME,
     };
     Ok(Played {
         engine,
@@ -111,6 +113,10 @@ pub fn member(task: &Task<'_>, (file, node): (&Path, usize), layout: Layout) -> 
         }
         EngineArg::Objects => {
             let engine = Objects::new(&nodes, layout).map_err(failure)?;
+            serve(task, &rack, &engine, &told)
+        }
+        EngineArg::OneLock => {
+            let engine = OneLock::new(&nodes, layout).map_err(failure)?;
             serve(task, &rack, &engine, &told)
         }
     }

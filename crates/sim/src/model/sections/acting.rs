@@ -61,6 +61,8 @@ pub struct Acting {
     state: State,
     began: u64,
     cycle: Cycle,
+    /// The first block of the data of its section, and how many of these it has accessed.
+    data: (u32, u32),
     /// The block that it accesses.
     block: u32,
     /// The block was fetched for the access.
@@ -93,6 +95,7 @@ impl Acting {
             state: State::Outside,
             began: 0,
             cycle: Cycle::default(),
+            data: (0, 0),
             block: 0,
             fetched: false,
             word: None,
@@ -175,9 +178,8 @@ impl Acting {
             }
         };
         // The data of all locks comes first.
-        let Workload { program, .. } = self.workload;
         let words = self.lock * self.workload.blocks_each();
-        let block = program.locks + words + u32::from(at.block);
+        let block = self.workload.data_blocks() + words + u32::from(at.block);
         self.access(Some(op), block, writes)
     }
 
@@ -197,11 +199,34 @@ impl Acting {
     /// The block was here when it was looked at.
     fn accessed(&mut self, op: Option<Op>, now: u64, memory: &mut Memory) -> Next {
         match (op, self.word) {
-            (None, _) => self.inside(now, memory),
+            (None, _) => self.next_page(now, memory),
             (Some(_), Some(word)) => self.machine(memory, |machine| machine.result(word)),
             // What it waits for was not there: it looks again, and then at its copy until that goes
             // away.
             (Some(op), None) => self.operate(op, memory),
+        }
+    }
+
+    /// It has the lock: which data it is to access.
+    fn entered(&mut self) -> Next {
+        let Sections { groups, pages, .. } = self.workload.program;
+        let group = match groups {
+            1 => 0,
+            _ => self.random.below(groups.into()) as u32,
+        };
+        let first = self.lock * self.workload.program.blocks_of_data() + group * pages;
+        self.data = (first, 0);
+        self.access(None, first, self.wants == Access::Write)
+    }
+
+    /// A block of its data is here.
+    fn next_page(&mut self, now: u64, memory: &mut Memory) -> Next {
+        let (first, done) = self.data;
+        let done = done + 1;
+        self.data.1 = done;
+        match done < self.workload.program.pages {
+            true => self.access(None, first + done, self.wants == Access::Write),
+            false => self.inside(now, memory),
         }
     }
 
@@ -210,7 +235,9 @@ impl Acting {
         self.cycle.latency = now - self.began;
         let alone = memory.moves(self.lock, self.wants, 1);
         self.overlaps += u64::from(!alone);
-        self.go_on(State::Inside, self.costs.touch)
+        let Sections { pages, work, .. } = self.workload.program;
+        let touch = u64::from(pages) * self.costs.touch;
+        self.go_on(State::Inside, touch + work)
     }
 
     fn leave(&mut self, node: &ModelNode, memory: &mut Memory) -> Next {
@@ -263,7 +290,7 @@ impl Steps for Acting {
             State::Waiting => Next::Wait,
             State::Resuming => self.machine(memory, |machine| machine.result(0)),
             State::Entered if self.workload.program.scheme.combines() => self.inside(now, memory),
-            State::Entered => self.access(None, self.lock, self.wants == Access::Write),
+            State::Entered => self.entered(),
             State::Inside | State::HandingOver => self.leave(node, memory),
             State::Left(cost) => self.finish(cost),
         }

@@ -47,6 +47,9 @@ mod tests {
     #[test]
     fn popular_keys_make_popular_locks() {
         let workload = Sections {
+            groups: 1,
+            pages: 1,
+            work: 0,
             scheme: Scheme::Gcp,
             locks: 4,
             keys: 4,

@@ -71,8 +71,15 @@ impl Scheme {
 pub struct Sections {
     /// What protects the data.
     pub scheme: Scheme,
-    /// Locks, each with a block of data.
+    /// Locks, each with `groups` times `pages` blocks of data.
     pub locks: u32,
+    /// Groups of blocks of a lock. A section draws one of them.
+    pub groups: u32,
+    /// Blocks of a group. A section accesses each, one after the other. Where the lock brings the
+    /// data along there is one group of one block.
+    pub pages: u32,
+    /// Time of a section beside its accesses, in nanoseconds.
+    pub work: u64,
     /// Keys, drawn by Zipf's law and spread over the locks; with as many as there are locks,
     /// each has one.
     pub keys: u32,
@@ -91,6 +98,18 @@ const KEYS: u32 = 100_000;
 const THINK: u64 =
     80_000 * 10 / 371 - 2 * Platform::ETHERNET.costs.hit - Platform::ETHERNET.costs.touch;
 
+/// Blocks that a transaction writes of its warehouse, which the paper does not tell.
+const TRANSACTION_PAGES: u32 = 16;
+/// What a transaction takes beside them, likewise.
+const TRANSACTION_WORK: u64 = 20_000;
+
+impl Sections {
+    /// Blocks of the data of each lock.
+    fn blocks_of_data(&self) -> u32 {
+        self.groups * self.pages
+    }
+}
+
 impl Workload<Sections> {
     /// §5.2: a thread a blade, one lock over 4 KiB, no pause.
     pub fn contended(scheme: Scheme, nodes: u16, reads: u8) -> Self {
@@ -101,6 +120,9 @@ impl Workload<Sections> {
             program: Sections {
                 scheme,
                 locks: 1,
+                groups: 1,
+                pages: 1,
+                work: 0,
                 keys: 1,
                 theta: 0.0,
                 think: 0,
@@ -117,11 +139,39 @@ impl Workload<Sections> {
             program: Sections {
                 scheme,
                 locks: BUCKETS,
+                groups: 1,
+                pages: 1,
+                work: 0,
                 keys: KEYS,
                 theta: 0.99,
                 think: THINK,
             },
         }
+    }
+
+    /// §5.1, Kyoto Cabinet with TPC-C: ten threads a blade, one lock that all transactions hold
+    /// alone, a group of blocks for each warehouse.
+    pub fn database(scheme: Scheme, nodes: u16, warehouses: u32) -> Self {
+        Workload {
+            nodes,
+            threads: 10,
+            reads: 0,
+            program: Sections {
+                scheme,
+                locks: 1,
+                groups: warehouses,
+                pages: TRANSACTION_PAGES,
+                work: TRANSACTION_WORK,
+                keys: 1,
+                theta: 0.0,
+                think: 0,
+            },
+        }
+    }
+
+    /// Blocks of the data of all locks.
+    fn data_blocks(&self) -> u32 {
+        self.program.locks * self.program.blocks_of_data()
     }
 
     /// Blocks that the words of each lock need.
@@ -136,9 +186,10 @@ impl Workload<Sections> {
 impl Experiment<Sections> {
     /// Long enough for figures to settle.
     pub fn new(platform: Platform, workload: Workload<Sections>, seed: u64) -> Self {
-        let each = match workload.program.locks > 1 {
-            true => 50_000,
-            false => 10_000,
+        let each = match (workload.program.locks, workload.program.pages) {
+            (1, 1) => 10_000,
+            (1, _) => 4_000,
+            _ => 50_000,
         };
         Experiment {
             platform,
@@ -158,8 +209,8 @@ impl Program for Sections {
     fn layout(_: &Platform, workload: &Workload<Self>) -> Layout {
         let Workload { nodes, program, .. } = *workload;
         let Sections { scheme, locks, .. } = program;
-        // The data of each lock, and then its words.
-        let blocks = locks * (1 + workload.blocks_each());
+        // The data of all locks, and then their words.
+        let blocks = workload.data_blocks() + locks * workload.blocks_each();
         let of_gcp = scheme.compared().map_or(locks, |_| 0);
         let len = if scheme.combines() { BLOCK } else { 0 };
         Layout {
