@@ -154,3 +154,26 @@ fn values_that_are_large_are_counted_when_they_are_unlinked() {
     converse(&mut client, "> UNLINK stream large\n< :1");
     assert_eq!(field(&mut client, "lazyfreed_objects"), "1");
 }
+
+#[test]
+fn a_command_that_waits_is_called_once() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    let mut waits = Client::new(server.local_addr());
+    client.say("XGROUP CREATE stream group $ MKSTREAM");
+    client.say("CONFIG RESETSTAT");
+    let words = "XREADGROUP GROUP group me BLOCK 0 STREAMS stream >";
+    let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
+    waits.send(&words);
+    while field(&mut client, "blocked_clients") != "1" {}
+    client.say("XADD other * a b");
+    client.say("XGROUP DESTROY stream group");
+    assert!(waits.reply().starts_with("-NOGROUP"));
+    assert_eq!(calls(&mut client, "xreadgroup"), ["1", "0", "1"]);
+    assert_eq!(field(&mut client, "errorstat_NOGROUP"), "count=1");
+    waits.send(&[b"BLPOP", b"list", b"0"]);
+    while field(&mut client, "blocked_clients") != "1" {}
+    client.say("RPUSH list a");
+    assert_eq!(waits.reply(), "[\"list\" \"a\"]");
+    assert_eq!(calls(&mut client, "blpop"), ["1", "0", "0"]);
+}

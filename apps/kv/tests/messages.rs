@@ -361,6 +361,15 @@ fn what_happens_to_keys_is_published_to_all_nodes() {
         ("HSET h f v", &[("hset", "h")]),
         ("HDEL h nothing", &[]),
         ("XADD x 1-1 f v", &[("xadd", "x")]),
+        ("XGROUP CREATE x g 0", &[("xgroup-create", "x")]),
+        (
+            "XREADGROUP GROUP g a STREAMS x >",
+            &[("xgroup-createconsumer", "x")],
+        ),
+        ("XREADGROUP GROUP g a STREAMS x 0", &[]),
+        ("XCLAIM x g b 0 1-1", &[("xgroup-createconsumer", "x")]),
+        ("XAUTOCLAIM x g c 0 0", &[("xgroup-createconsumer", "x")]),
+        ("XAUTOCLAIM x g c 0 0", &[]),
         (
             "SETEX short 1 v",
             &[("set", "short"), ("expire", "short"), ("expired", "short")],

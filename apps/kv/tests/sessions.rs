@@ -159,6 +159,8 @@ fn connections() {
         < +OK
         > CLIENT ID
         < :1
+        > CONFIG GET maxmemory-clients
+        < {\"maxmemory-clients\" \"0\"}
         > CONFIG GET maxmemory databases
         < {\"databases\" \"16\" \"maxmemory\" \"0\"}
         > CONFIG SET maxmemory 0

@@ -28,6 +28,7 @@ const FIXED: &[(&str, &str)] = &[
     ("hz", "10"),
     ("latency-monitor-threshold", "0"),
     ("list-max-listpack-size", "-2"),
+    ("maxmemory-clients", "0"),
     ("replicaof", ""),
     ("save", ""),
     ("set-max-intset-entries", "512"),

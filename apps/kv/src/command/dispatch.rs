@@ -64,7 +64,9 @@ pub(crate) fn again<M: Memory>(
 ) -> bool {
     let start = out.len();
     act_for(session.client.id);
+    session.resumed = true;
     let ran = consider(shared, stats, session, args, out, false);
+    session.resumed = false;
     act_for(0);
     match ran {
         Ok(()) => {}
@@ -299,7 +301,8 @@ pub(crate) fn timed<M: Memory>(
     let took = ended.saturating_duration_since(began);
     let units = catalog.units.len();
     let failed = matches!(&outcome, Err(failure) if !matches!(failure, Failure::Block(_)));
-    stats.counts.ran(unit, units, took, failed);
+    let calls = u64::from(!session.resumed);
+    stats.counts.ran(unit, units, calls, took, failed);
     let limit = control.settings.slower_than();
     if limit >= 0 && took.as_micros() >= limit.unsigned_abs().into() && command.name != "exec" {
         let kept = control.settings.slowlog_len();
@@ -426,6 +429,7 @@ pub(crate) fn run<M: Memory>(
         args,
         reply,
         command,
+        joined: Vec::new(),
     };
     match events_of(shared, command) {
         0 => (command.run)(&mut call)?,

@@ -20,6 +20,9 @@ pub(crate) const EXPIRED: u64 = bit(b'x');
 /// Keys that go because there is no room for them.
 const EVICTED: u64 = bit(b'e');
 const NEW: u64 = bit(b'n');
+const STREAM: u64 = bit(b't');
+/// The event of a consumer that comes to be.
+const JOINED: &str = "xgroup-createconsumer";
 
 const fn bit(letter: u8) -> u64 {
     event_class(letter) as u64
@@ -60,7 +63,7 @@ const NAMES: &[(&str, &str)] = &[
     ("zincrby", "zincr"),
 ];
 
-/// Commands that change keys and of which nothing is told.
+/// Commands that change keys and of which nothing is told but that they have made a consumer.
 const SILENT: &[&str] = &["xack", "xautoclaim", "xclaim", "xreadgroup"];
 
 /// The class of a group of commands.
@@ -179,6 +182,13 @@ pub(super) fn tell_evicted<M: Memory>(db: &Db<'_, M>, key: &[u8]) -> Result<()> 
 pub(super) fn run<M: Memory>(call: &mut Call<'_, '_, M>, wanted: u64) -> Outcome {
     let (command, args, db) = (call.command, call.args, call.db);
     let (outcome, mut changes) = watching(|| (command.run)(call));
+    if wanted & STREAM != 0 {
+        for key in std::mem::take(&mut call.joined) {
+            for (channel, payload) in messages(wanted, db.number(), JOINED, &key) {
+                db.publish(false, &channel, &payload)?;
+            }
+        }
+    }
     if ["rename", "renamenx", "smove"].contains(&command.name) {
         // What comes into being is stored before the other goes, and told after.
         changes.sort_by_key(|change| change.key != args.at(1));

@@ -201,6 +201,8 @@ pub(crate) struct Call<'a, 's, M: Memory> {
     pub args: Args<'a>,
     pub reply: Reply<'s>,
     pub command: &'a Command<M>,
+    /// Streams of which a group got a consumer that it did not have.
+    pub joined: Vec<Vec<u8>>,
 }
 
 /// Why a command failed: an error reply.

@@ -38,6 +38,7 @@ const MAX_TEXT: usize = 16 << 20;
 const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 const READ_ONLY: &str = "ERR Write commands are not allowed from read-only scripts.";
 const NOT_READ_ONLY: &str = "ERR Can not execute a script with write flag using *_ro command.";
+const NOT_FROM_SCRIPT: &str = "ERR This Redis command is not allowed from script";
 const OUT_OF_REACH: &str = "ERR the script has written more than can be undone, or flushed, and \
 touches a key that it has not declared and does not hold; what it has written stays";
 
@@ -389,7 +390,7 @@ impl<M: Memory> Commands<'_, '_, M> {
         let failed = matches!(&done, Err(failure) if !matches!(failure, Failure::Block(_)));
         stats
             .counts
-            .ran(unit, catalog.units.len(), began.elapsed(), failed);
+            .ran(unit, catalog.units.len(), 1, began.elapsed(), failed);
         done?;
         if self.shared.hub.monitors.any() {
             super::monitor::show(self.shared, self.session, position, words, true);
@@ -406,7 +407,10 @@ impl<M: Memory> Commands<'_, '_, M> {
         command.check(words)?;
         permitted(self.shared, self.session, position, words, Context::Script)?;
         if command.flags.has(Flags::NOSCRIPT) {
-            return Err("ERR This Redis command is not allowed from script".into());
+            return Err(NOT_FROM_SCRIPT.into());
+        }
+        if command.name == "cluster" && words.is(1, "reset") {
+            return Err(NOT_FROM_SCRIPT.into());
         }
         if let Some(refusal) = waits_for_streams(command.name, words) {
             return Err(refusal.into());

@@ -28,6 +28,7 @@ pub(crate) struct Entries {
     kind: u8,
     nodes: u64,
     node: Option<Node>,
+    first: Option<StreamId>,
     last: Option<StreamId>,
     /// Entries so far.
     count: u64,
@@ -53,6 +54,7 @@ impl Entries {
             kind: number,
             nodes: source.number()?,
             node: None,
+            first: None,
             last: None,
             count: 0,
         }))
@@ -82,6 +84,7 @@ impl Entries {
                         return source.malformed(start, ORDER);
                     }
                     Ok(Some(entry)) => {
+                        self.first.get_or_insert(entry.id);
                         self.last = Some(entry.id);
                         self.count += 1;
                         return Ok(Some(entry));
@@ -129,13 +132,28 @@ impl Entries {
         let mut names = HashSet::new();
         for _ in 0..source.number()? {
             let start = source.offset();
-            let group = self.group(source, newer)?;
+            let mut group = self.group(source, newer)?;
+            if !newer {
+                group.read = self.read_up_to(group.last, &tail);
+            }
             if !names.insert(group.name.clone()) {
                 return source.malformed(start, NAMES);
             }
             tail.groups.push(group);
         }
         Ok(tail)
+    }
+
+    /// How many entries a group has read whose file does not say so, as far as that is certain:
+    /// nobody knows which were deleted.
+    fn read_up_to(&self, last: StreamId, tail: &StreamTail) -> Option<u64> {
+        match self.first {
+            None => Some(0),
+            Some(_) if last == tail.last => Some(tail.added),
+            Some(first) if last < first => Some(0),
+            Some(first) if last == first => Some(1),
+            Some(_) => None,
+        }
     }
 
     fn group<R: Read>(&self, source: &mut Source<R>, newer: bool) -> Result<Group> {
@@ -296,5 +314,32 @@ fn raw_id(bytes: [u8; 16]) -> StreamId {
     StreamId {
         ms: (both >> 64) as u64,
         seq: both as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_group_of_an_old_file_has_read_is_known_at_the_ends_only() {
+        let id = |ms| StreamId { ms, seq: 0 };
+        let entries = |first| Entries {
+            kind: kind::STREAM,
+            nodes: 0,
+            node: None,
+            first,
+            last: first.map(|_| id(9)),
+            count: 3,
+        };
+        let tail = StreamTail {
+            last: id(9),
+            added: 3,
+            ..StreamTail::default()
+        };
+        let read = |ms| entries(Some(id(5))).read_up_to(id(ms), &tail);
+        let all = [4, 5, 6, 9].map(read);
+        assert_eq!(all, [Some(0), Some(1), None, Some(3)]);
+        assert_eq!(entries(None).read_up_to(id(9), &tail), Some(0));
     }
 }

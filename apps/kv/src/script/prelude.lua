@@ -23,6 +23,8 @@ local missing = {
 }
 setmetatable(base, missing)
 shield(base, env)
+-- Seen, and as fixed as the rest.
+shields[env].__metatable = shield({}, {})
 base._G = env
 
 for _, name in native.ipairs({

@@ -40,11 +40,11 @@ impl Counts {
         self.units.get_or_init(make).get(unit)
     }
 
-    /// A command has run.
+    /// A command has run. `calls`: 1, or 0 if it had been called before.
     #[inline]
-    pub fn ran(&self, unit: usize, units: usize, took: Duration, failed: bool) {
+    pub fn ran(&self, unit: usize, units: usize, calls: u64, took: Duration, failed: bool) {
         if let Some(counts) = self.unit(unit, units) {
-            Stats::add(&counts.calls, 1);
+            Stats::add(&counts.calls, calls);
             Stats::add(&counts.nanoseconds, took.as_nanos() as u64);
             Stats::add(&counts.failed, u64::from(failed));
         }

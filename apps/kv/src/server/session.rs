@@ -97,6 +97,8 @@ pub(crate) struct Session {
     pub over: bool,
     /// A script of its transaction was stopped for want of this.
     pub unheld: Option<Box<Unheld>>,
+    /// What runs is a command that stood aside, and was counted as called when it came.
+    pub resumed: bool,
     /// What runs is a command of a script.
     pub scripted: bool,
     /// What it is told while a script keeps its worker.
@@ -130,6 +132,7 @@ impl Session {
             full: false,
             over: false,
             unheld: None,
+            resumed: false,
             scripted: false,
             busy: None,
             since: None,

@@ -156,20 +156,22 @@ impl Claim<'_> {
         Ok(Claimed::Yes)
     }
 
-    /// Notes the consumer, which is made if there is none.
+    /// Notes the consumer, which is made if there is none: whether there was.
     fn note<M: Memory>(
         &self,
         stream: &mut Collection<'_, M>,
         group: &Group,
         active: bool,
-    ) -> Result<()> {
-        let known = stream.consumer(group, self.consumer)?;
-        let mut known = known.unwrap_or(Consumer::default());
+    ) -> Result<bool> {
+        let found = stream.consumer(group, self.consumer)?;
+        let was_known = found.is_some();
+        let mut known = found.unwrap_or(Consumer::default());
         known.seen = self.now;
         if active {
             known.active = self.now;
         }
-        stream.set_consumer(group, self.consumer, &known)
+        stream.set_consumer(group, self.consumer, &known)?;
+        Ok(was_known)
     }
 }
 
@@ -239,7 +241,7 @@ fn write_claimed<M: Memory>(call: &mut Call<'_, '_, M>, found: &Entries, only_id
 pub(in crate::command) fn xclaim<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let (claim, ids) = parse_claim(call)?;
     let key = call.word(1);
-    let found = call.db.change(key, Kind::Stream, |stream| {
+    let (found, known) = call.db.change(key, Kind::Stream, |stream| {
         let Some(mut group) = stream.group(claim.group)? else {
             return Ok(Err(missing(key, claim.group)));
         };
@@ -248,15 +250,18 @@ pub(in crate::command) fn xclaim<M: Memory>(call: &mut Call<'_, '_, M>) -> Outco
             stream.set_group(claim.group, &group)?;
         }
         let mut found = Entries::default();
-        claim.note(stream, &group, false)?;
+        let known = claim.note(stream, &group, false)?;
         for id in &ids {
             claim.claim(stream, &group, *id, &mut found)?;
         }
         if !found.found.is_empty() {
             claim.note(stream, &group, true)?;
         }
-        found.checked().map(Ok)
+        Ok(Ok((found.checked()?, known)))
     })??;
+    if !known {
+        call.joined.push(key.to_vec());
+    }
     write_claimed(call, &found, claim.only_ids);
     Ok(())
 }
@@ -295,7 +300,7 @@ pub(in crate::command) fn xautoclaim<M: Memory>(call: &mut Call<'_, '_, M>) -> O
         last: None,
     };
     let key = call.word(1);
-    let (next, found, deleted) = call.db.change(key, Kind::Stream, |stream| {
+    let (next, found, deleted, known) = call.db.change(key, Kind::Stream, |stream| {
         let Some(group) = stream.group(claim.group)? else {
             return Ok(Err(missing(key, claim.group)));
         };
@@ -308,7 +313,7 @@ pub(in crate::command) fn xautoclaim<M: Memory>(call: &mut Call<'_, '_, M>) -> O
             }
             more
         })?;
-        claim.note(stream, &group, false)?;
+        let known = claim.note(stream, &group, false)?;
         let (mut found, mut deleted) = (Entries::default(), Vec::new());
         for id in looked {
             if found.found.len() + deleted.len() == most {
@@ -322,8 +327,11 @@ pub(in crate::command) fn xautoclaim<M: Memory>(call: &mut Call<'_, '_, M>) -> O
         if !found.found.is_empty() {
             claim.note(stream, &group, true)?;
         }
-        Ok(Ok((next, found.checked()?, deleted)))
+        Ok(Ok((next, found.checked()?, deleted, known)))
     })??;
+    if !known {
+        call.joined.push(key.to_vec());
+    }
     call.reply.array(3);
     write_id(&mut call.reply, next);
     write_claimed(call, &found, only_ids);

@@ -204,18 +204,19 @@ fn wait<M: Memory>(call: &mut Call<'_, '_, M>, request: &Request<'_>) -> Outcome
 /// Whether a group has nothing new for a consumer that it knows. One that waits finds out without
 /// changing the stream: others wait for its changes.
 fn has_nothing<M: Memory>(stream: &Collection<'_, M>, request: &Request<'_>) -> Result<bool> {
-    let (name, consumer) = request.group.unwrap_or_default();
-    let group = stream.group(name)?.unwrap_or_default();
-    let known = stream.consumer(&group, consumer)?.is_some();
-    Ok(known && behind(stream, group.last, 1)?.found.is_empty())
+    let (name, _) = request.group.unwrap_or_default();
+    let last = stream.group(name)?.unwrap_or_default().last;
+    Ok(is_known(stream, request)? && behind(stream, last, 1)?.found.is_empty())
 }
 
 pub(in crate::command) fn xreadgroup<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let request = parse(call)?;
     let now = call.db.now();
-    let found = call.db.together(&request.keys, Access::Write, |db| {
+    let (found, joined) = call.db.together(&request.keys, Access::Write, |db| {
         deliver(&db, &request, now)
     })??;
+    let joined = joined.iter().map(|i| request.keys[*i].to_vec());
+    call.joined.extend(joined);
     if found.is_empty() {
         return wait(call, &request);
     }
@@ -223,8 +224,12 @@ pub(in crate::command) fn xreadgroup<M: Memory>(call: &mut Call<'_, '_, M>) -> O
     Ok(())
 }
 
-/// Delivers to a consumer what each of the streams has for it.
-fn deliver<M: Memory>(db: &Db<'_, M>, request: &Request<'_>, now: u64) -> Result<Fallible<Found>> {
+/// Delivers to a consumer what each of the streams has for it. Also which of them did not know it.
+fn deliver<M: Memory>(
+    db: &Db<'_, M>,
+    request: &Request<'_>,
+    now: u64,
+) -> Result<Fallible<(Found, Vec<usize>)>> {
     let (group, _) = request.group.unwrap_or_default();
     // All groups have to be there before anything is delivered.
     for key in &request.keys {
@@ -234,7 +239,7 @@ fn deliver<M: Memory>(db: &Db<'_, M>, request: &Request<'_>, now: u64) -> Result
             return Ok(Err(no_group(key, group, hint)));
         }
     }
-    let mut found = Found::new();
+    let (mut found, mut joined) = (Found::new(), Vec::new());
     for (i, key) in request.keys.iter().enumerate() {
         let from = request.from[i];
         if matches!(from, From::New) && request.wait.is_some() {
@@ -243,16 +248,30 @@ fn deliver<M: Memory>(db: &Db<'_, M>, request: &Request<'_>, now: u64) -> Result
                 continue;
             }
         }
-        let entries = db.change(key, Kind::Stream, |stream| match from {
-            From::Behind(id) => history(stream, request, id, now),
-            From::New | From::Now => new(stream, request, now),
+        let (entries, known) = db.change(key, Kind::Stream, |stream| {
+            let known = is_known(stream, request)?;
+            let entries = match from {
+                From::Behind(id) => history(stream, request, id, now),
+                From::New | From::Now => new(stream, request, now),
+            };
+            Ok((entries?, known))
         })?;
+        if !known {
+            joined.push(i);
+        }
         let history = matches!(from, From::Behind(_));
         if history || !entries.found.is_empty() {
             found.push((i, entries));
         }
     }
-    Ok(Ok(found))
+    Ok(Ok((found, joined)))
+}
+
+/// Whether the group knows the consumer.
+fn is_known<M: Memory>(stream: &Collection<'_, M>, request: &Request<'_>) -> Result<bool> {
+    let (name, consumer) = request.group.unwrap_or_default();
+    let group = stream.group(name)?.unwrap_or_default();
+    Ok(stream.consumer(&group, consumer)?.is_some())
 }
 
 /// The group, and the consumer, which is made if there is none.
