@@ -1,9 +1,10 @@
 //! Every lock protects a whole database, on several nodes with several threads, by calls and
-//! mapped.
+//! mapped; and TPC-C on all that keeps memory coherent.
 
 use rackmem_bench::report::Report;
 use rackmem_bench::run::BenchError;
 use rackmem_bench::run::dbm::{DbmReport, Kind, OneLock, Options, Way, run};
+use rackmem_bench::run::tpcc;
 use std::time::Duration;
 
 #[test]
@@ -66,5 +67,22 @@ fn mapped_memory_is_no_other_database() {
         // This system does not let a process handle its page faults.
         Err(BenchError::Missing(why)) => eprintln!("left out: {why}"),
         told => told.unwrap(),
+    }
+}
+
+#[test]
+fn tpc_c_runs_on_all_that_keeps_memory_coherent() {
+    let options = tpcc::Options {
+        remote: vec![100],
+        nodes: 2,
+        duration: Duration::from_millis(50),
+        ..tpcc::Options::default()
+    };
+    let mut report = Report::new("tpcc");
+    // Conditions that do not hold are an error.
+    tpcc::run(&options, &mut report, &mut |_| {}).unwrap();
+    for system in ["directory", "home-only", "switch"] {
+        let case = format!("inline/{system}/tpc-c/locks/remote-100");
+        assert!(report.case(&case).unwrap().value > 0.0, "{system}");
     }
 }

@@ -28,6 +28,7 @@ mod objects_map;
 pub mod python;
 mod resp;
 pub mod sim;
+pub mod tpcc;
 
 use crate::report::{Report, ReportError};
 use crate::{locks, pingpong, stop};

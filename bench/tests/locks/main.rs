@@ -3,6 +3,7 @@
 mod counts;
 mod endings;
 mod exclusion;
+mod store;
 
 use rackmem::{Fabric, Rack};
 use rackmem_bench::locks::{self, LockKind};

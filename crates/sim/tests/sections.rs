@@ -94,6 +94,23 @@ fn gcp_needs_one_transaction_for_lock_and_data_whatever_the_load() {
 }
 
 #[test]
+fn a_database_is_written_by_one_at_a_time_block_by_block() {
+    for scheme in [Scheme::Separate, Scheme::Compared(Algorithm::Cohort)] {
+        for warehouses in [1, 10] {
+            let outcome = simulate(&experiment(Workload::database(scheme, 3, warehouses)));
+            let case = format!("{}, {warehouses} warehouses", scheme.name());
+            assert_eq!((outcome.failures, outcome.overlaps), (0, 0), "{case}");
+            assert_eq!((outcome.unfinished, outcome.in_flight), (0, 0), "{case}");
+            assert!(outcome.of.remote > 0, "{case}");
+            if scheme == Scheme::Separate {
+                let most = outcome.of.most_transactions;
+                assert_eq!(most, 17, "{case}: the lock, and each block of a warehouse");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_transaction_takes_as_long_as_the_paper_says() {
     // Two blades that seldom meet.
     let wait = |platform, scheme| {

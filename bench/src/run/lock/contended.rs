@@ -122,7 +122,7 @@ fn measure(
 }
 
 /// Coherence transactions so far, GCP's among them, and messages of the lock service.
-fn cost(rack: &Rack) -> (u64, u64) {
+pub fn cost(rack: &Rack) -> (u64, u64) {
     let metrics = rack.metrics();
     let granted: u64 = rack.nodes().iter().map(|n| n.lock_metrics().granted).sum();
     let packets = metrics.agent_packets();

@@ -8,6 +8,7 @@ mod counted;
 mod hand_over;
 mod idle;
 pub mod peers;
+mod store;
 mod told;
 
 pub use told::LockReport;
@@ -36,18 +37,21 @@ pub enum Part {
     Counted,
     /// All nodes at once.
     Contended,
+    /// A hash table with a lock a bucket.
+    Store,
     /// Redis and etcd.
     Peers,
 }
 
 impl Part {
     /// All of them, with the names used in commands.
-    pub const ALL: [(Part, &'static str); 6] = [
+    pub const ALL: [(Part, &'static str); 7] = [
         (Part::Cached, "cached"),
         (Part::Idle, "idle"),
         (Part::HandOver, "hand-over"),
         (Part::Counted, "counted"),
         (Part::Contended, "contended"),
+        (Part::Store, "store"),
         (Part::Peers, "peers"),
     ];
 }
@@ -67,7 +71,7 @@ pub struct Options {
     pub nodes: Vec<usize>,
     /// Percent of acquisitions that read.
     pub reads: Vec<u8>,
-    /// Time of one case of contention.
+    /// Time of one case of contention, and of the table.
     pub duration: Duration,
     /// Time between two acquisitions of a thread that contends, given to others.
     pub think: Duration,
@@ -142,6 +146,9 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
         }
         if options.wants(Part::Contended) {
             contended::run(options, fabric, report, progress)?;
+        }
+        if options.wants(Part::Store) {
+            store::run(options, fabric, report, progress)?;
         }
     }
     match options.wants(Part::Peers) {

@@ -1,8 +1,9 @@
 //! The report as people read it: a table of locks, and one of contention for each fabric.
 
-use super::{Options, Part, contended};
+use super::{Options, Part, contended, store};
 use crate::report::{Report, number};
 use crate::table::{Align, Table};
+use crate::ycsb::Mix;
 use rackmem::Fabric;
 
 /// What `bench lock` tells.
@@ -28,12 +29,17 @@ impl LockReport {
     /// The cases, side by side.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = Vec::new();
-        if self.options.parts != [Part::Contended] {
+        let is_of_many = |part: &Part| matches!(part, Part::Contended | Part::Store);
+        if !self.options.parts.iter().all(is_of_many) {
             tables.push(self.locks());
         }
         if self.options.wants(Part::Contended) {
             let fabrics = self.options.fabrics.iter();
             tables.extend(fabrics.map(|fabric| self.contention(*fabric)));
+        }
+        if self.options.wants(Part::Store) {
+            let fabrics = self.options.fabrics.iter();
+            tables.extend(fabrics.map(|fabric| self.store(*fabric)));
         }
         tables
     }
@@ -111,6 +117,37 @@ impl LockReport {
             let row: Vec<&str> = row.iter().map(String::as_str).collect();
             table.row(&row);
         }
+    }
+
+    /// A row a lock and mix, a column for each number of nodes.
+    fn store(&self, fabric: Fabric) -> Table {
+        let nodes = &self.options.nodes;
+        let left = |name: &str| (name.to_owned(), Align::Left);
+        let mut columns = vec![left("YCSB"), left("lock")];
+        let right = |name: String| (name, Align::Right);
+        columns.extend(nodes.iter().map(|nodes| right(format!("ops/s ×{nodes}"))));
+        columns.push(right("transactions".to_owned()));
+        let columns: Vec<(&str, Align)> = columns.iter().map(|(n, a)| (n.as_str(), *a)).collect();
+        let title = format!(
+            "a hash table, a lock a bucket · {}",
+            self.options.name(fabric)
+        );
+        let mut table = Table::new(&title, &columns);
+        for (nth, mix) in Mix::ALL.into_iter().enumerate() {
+            if nth > 0 {
+                table.rule();
+            }
+            for &kind in &self.options.kinds {
+                let case = |nodes: usize| store::name(&self.options, fabric, kind, nodes, mix);
+                let mut row = vec![mix.to_string(), kind.name().to_owned()];
+                row.extend(nodes.iter().map(|&nodes| self.value(&case(nodes))));
+                let most = nodes.last().copied().unwrap_or_default();
+                row.push(self.value(&format!("{}/transactions", case(most))));
+                let row: Vec<&str> = row.iter().map(String::as_str).collect();
+                table.row(&row);
+            }
+        }
+        table
     }
 
     /// A row for every case of contention.

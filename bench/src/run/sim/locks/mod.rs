@@ -13,7 +13,7 @@ use crate::run::{Progress, Result};
 use crate::stop;
 use figures::Point;
 use points::Points;
-use rackmem_sim::model::{Platform, Scheme, SectionFigures, System, Workload};
+use rackmem_sim::model::{Platform, Scheme, SectionFigures, Sections, System, Workload};
 
 pub use figures::Figure;
 
@@ -166,6 +166,16 @@ fn parameters() -> Vec<Parameter> {
         value,
         from,
     });
+    let Sections { pages, work, .. } = Workload::database(Scheme::Separate, 1, 1).program;
+    let database = [
+        ("blocks that a transaction writes", pages.to_string()),
+        ("the rest of it", format!("{work} ns")),
+    ]
+    .map(|(name, value)| Parameter {
+        name: format!("database: {name}"),
+        value,
+        from: GUESS,
+    });
     let platforms = [
         of(Platform::ETHERNET, on_wire("§4.1", RANGE)),
         of(
@@ -174,7 +184,8 @@ fn parameters() -> Vec<Parameter> {
         ),
         of(Platform::CXL, cxl),
     ];
-    platforms.into_iter().flatten().chain(workload).collect()
+    let of_programs = workload.into_iter().chain(database);
+    platforms.into_iter().flatten().chain(of_programs).collect()
 }
 
 #[cfg(test)]

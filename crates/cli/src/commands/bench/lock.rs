@@ -28,6 +28,7 @@ Parts:
   counted    coherence transactions per hand-off: total, and on the critical path
   contended  all nodes take it all the time and read or write 4 KiB inside; `least share` is the
              slowest node's share of the acquisitions, in percent of a fair one
+  store      a hash table with a lock over each bucket's 4 KiB, YCSB A, B and C (Soul paper, Fig. 7)
   peers      locks of redis-server and etcd over TCP, where installed
 
 Waiters of gcp and service sleep after 50 us; waiters that poll a word spin for 1 ms.";

@@ -117,6 +117,40 @@ pub const CONCORDIA_13: &[Statement] = &[
         ours: |r| Some(vec![value(r, "switch/hot-blocks-back")?]) },
 ];
 
+/// By how much TPC-C is faster on FlowCC than on a classic directory.
+fn flowcc_gain(report: &Report, remote: u8) -> Option<Vec<f64>> {
+    let [ours, gam] = ["switch", "directory"]
+        .map(|system| format!("inline/{system}/tpc-c/locks/remote-{remote}"));
+    Some(vec![by(report, &ours, &gam)?])
+}
+
+#[rustfmt::skip]
+pub const CONCORDIA_15: &[Statement] = &[
+    Statement { says: "no sharing: Concordia by GAM", paper: Range::one(1.0),
+        ours: |r| flowcc_gain(r, 0) },
+    Statement { says: "all of other warehouses: Concordia over GAM", paper: Range::of(1.55, 2.0),
+        ours: |r| flowcc_gain(r, 100) },
+];
+
+/// By how much the table with a lock a bucket is faster under GCP than under each of these.
+fn bucket_gains(report: &Report, reads: u8, over: &[&str]) -> Option<Vec<f64>> {
+    let case = |lock: &str| format!("inline/switch/store/{lock}/nodes-4/reads-{reads}");
+    let gain = |lock: &&str| by(report, &case("gcp"), &case(lock));
+    over.iter().map(gain).collect()
+}
+
+#[rustfmt::skip]
+pub const SOUL_7: &[Statement] = &[
+    Statement { says: "YCSB-C: GCP over Pthread, MCS and Lock-Service", paper: Range::of(100.0, 1000.0),
+        ours: |r| bucket_gains(r, 100, &["central", "mcs", "service"]) },
+    Statement { says: "YCSB-C: GCP over Percpu", paper: Range::one(1.0),
+        ours: |r| bucket_gains(r, 100, &["per-node"]) },
+    Statement { says: "YCSB-B: GCP over Percpu", paper: Range::from(1.0),
+        ours: |r| bucket_gains(r, 95, &["per-node"]) },
+    Statement { says: "YCSB-A: GCP over the others", paper: Range::of(10.0, 100.0),
+        ours: |r| bucket_gains(r, 50, &["mcs", "central", "per-node", "cohort", "service"]) },
+];
+
 /// TPC-C under a lock.
 fn tpcc(report: &Report, lock: &str, warehouses: u8, nodes: u8) -> Option<f64> {
     let name = format!("inline/switch/tpc-c/{lock}/warehouses-{warehouses}");

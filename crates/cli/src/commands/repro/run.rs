@@ -202,6 +202,25 @@ pub fn measure(here: Here, effort: Effort, tell: Progress<'_>) -> Result<Report>
             };
             run::lock::run(&options, &mut report, tell)?;
         }
+        Here::Buckets => {
+            use run::lock::{Options, Part};
+            let options = Options {
+                parts: vec![Part::Store],
+                fabrics: vec![Fabric::Inline],
+                nodes: vec![4],
+                duration: effort.duration,
+                ..Options::default()
+            };
+            run::lock::run(&options, &mut report, tell)?;
+        }
+        Here::Transactions => {
+            let options = run::tpcc::Options {
+                remote: vec![0, 100],
+                duration: effort.duration,
+                ..run::tpcc::Options::default()
+            };
+            run::tpcc::run(&options, &mut report, tell)?;
+        }
         Here::OneLock => {
             let options = run::dbm::Options {
                 kinds: Vec::new(),
