@@ -26,73 +26,14 @@ const LOOKS: usize = 256;
 /// The words of a refusal.
 pub(super) const REFUSED: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
-/// Commands that write, and leave no more than there was: they are not refused.
-const SHRINKING: [&str; 39] = [
-    "blmpop",
-    "blpop",
-    "brpop",
-    "bzmpop",
-    "bzpopmax",
-    "bzpopmin",
-    "del",
-    "expire",
-    "expireat",
-    "flushall",
-    "flushdb",
-    "getdel",
-    "getex",
-    "hdel",
-    "lmpop",
-    "lpop",
-    "lrem",
-    "ltrim",
-    "move",
-    "persist",
-    "pexpire",
-    "pexpireat",
-    "rename",
-    "renamenx",
-    "rpop",
-    "smove",
-    "spop",
-    "srem",
-    "unlink",
-    "xack",
-    "xautoclaim",
-    "xclaim",
-    "xdel",
-    "xreadgroup",
-    "xtrim",
-    "zmpop",
-    "zpopmax",
-    "zpopmin",
-    "zrem",
-];
-/// Those of sorted sets that remove ranges.
-const SHRINKING_RANGES: &str = "zremrangeby";
 /// Subcommands that may leave more than there was.
 const GROWING: [(&str, &str); 2] = [("function", "load"), ("function", "restore")];
 /// Commands that run others.
 const RUNNING: [&str; 4] = ["eval", "evalsha", "fcall", "exec"];
-/// Commands that look at a key without using it.
-const LOOKING: [&str; 9] = [
-    "object",
-    "ttl",
-    "pttl",
-    "expiretime",
-    "pexpiretime",
-    "type",
-    "exists",
-    "dump",
-    "watch",
-];
 
 /// Whether a command may leave more than there was.
 pub(super) fn grows<M: Memory>(command: &Command<M>) -> bool {
-    let name = command.name;
-    command.flags.has(Flags::WRITE)
-        && SHRINKING.binary_search(&name).is_err()
-        && !name.starts_with(SHRINKING_RANGES)
+    command.flags.has(Flags::WRITE) && !command.flags.has(Flags::SHRINKS)
 }
 
 /// Makes room for a command where the rack keeps more than it may. What a script writes is refused
@@ -165,7 +106,7 @@ pub(super) fn note_uses<M: Memory>(
 ) {
     let (limit, settings) = (&shared.control.limit, &shared.control.settings);
     let uses = limit.bytes() != 0 && settings.policy().goes_by_use();
-    if uses && !LOOKING.contains(&command.name) {
+    if uses && !command.flags.has(Flags::LOOKS) {
         let keys = command.keys.positions(args).map(|at| args.at(at));
         keys.for_each(|key| shared.control.uses.note(db.number(), key));
     }

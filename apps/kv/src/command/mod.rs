@@ -98,6 +98,11 @@ impl Flags {
     /// Its keys depend on its words: follows from the table, and is only told.
     pub const MOVABLE: Self = Self(2048);
 
+    /// Leaves no more than there was, so it is not refused where the rack keeps too much.
+    pub const SHRINKS: Self = Self(4096);
+    /// Looks at keys without using them, for policies that go by use.
+    pub const LOOKS: Self = Self(8192);
+
     /// With another one, if `on`.
     pub const fn with(self, other: Self, on: bool) -> Self {
         if on { self.and(other) } else { self }

@@ -15,7 +15,7 @@ impl<M: Memory> Table<M> {
         "hkeys"         2 READ       KEY "2.0.0" hash::hkeys,        "Returns all fields of a hash.";
         "hvals"         2 READ       KEY "2.0.0" hash::hvals,        "Returns all values of a hash.";
         "hlen"          2 READ_FAST  KEY "2.0.0" hash::hlen,         "Counts the fields of a hash.";
-        "hdel"         -3 WRITE_FAST KEY "2.0.0" hash::hdel,         "Deletes fields of a hash.";
+        "hdel"         -3 LESS_FAST  KEY "2.0.0" hash::hdel,         "Deletes fields of a hash.";
         "hexists"       3 READ_FAST  KEY "2.0.0" hash::hexists,      "Tells whether a field exists.";
         "hstrlen"       3 READ_FAST  KEY "3.2.0" hash::hstrlen,      "Returns the length of a field's value.";
         "hincrby"       4 WRITE_FAST KEY "2.0.0" hash::hincrby,      "Adds to an integer in a field.";

@@ -21,7 +21,7 @@ impl<M: Memory> Table<M> {
     pub(super) const SORTED_SET: &'static [Command<M>] = commands! { "sorted-set":
         "zadd"             -4 WRITE_FAST KEY              "1.2.0"  z::zadd,             "Adds members, or changes their scores.";
         "zincrby"           4 WRITE_FAST KEY              "1.2.0"  z::zincrby,          "Adds to a member's score.";
-        "zrem"             -3 WRITE_FAST KEY              "1.2.0"  z::zrem,             "Removes members.";
+        "zrem"             -3 LESS_FAST  KEY              "1.2.0"  z::zrem,             "Removes members.";
         "zcard"             2 READ_FAST  KEY              "1.2.0"  z::zcard,            "Counts the members.";
         "zscore"            3 READ_FAST  KEY              "1.2.0"  z::zscore,           "Returns a member's score.";
         "zmscore"          -3 READ_FAST  KEY              "6.2.0"  z::zmscore,          "Returns the scores of members.";
@@ -36,15 +36,15 @@ impl<M: Memory> Table<M> {
         "zrangebylex"      -4 READ       KEY              "2.8.9"  z::zrangebylex,      "Returns members in a range of members.";
         "zrevrangebylex"   -4 READ       KEY              "2.8.9"  z::zrevrangebylex,   "Returns members in a range of members, highest first.";
         "zrangestore"      -5 WRITE      TWO_KEYS         "6.2.0"  z::zrangestore,      "Stores members in a range.";
-        "zpopmin"          -2 WRITE_FAST KEY              "5.0.0"  z::zpopmin,          "Takes out the members with the lowest scores.";
-        "zpopmax"          -2 WRITE_FAST KEY              "5.0.0"  z::zpopmax,          "Takes out the members with the highest scores.";
-        "zmpop"            -4 WRITE      NUMBERED         "7.0.0"  z::zmpop,            "Takes members out of the first key that has any.";
-        "bzpopmin"         -3 WAITS_FAST KEYS_AND_TIMEOUT "5.0.0"  z::bzpopmin,         "Takes out the member with the lowest score, or waits for one.";
-        "bzpopmax"         -3 WAITS_FAST KEYS_AND_TIMEOUT "5.0.0"  z::bzpopmax,         "Takes out the member with the highest score, or waits for one.";
-        "bzmpop"           -5 WRITE      NUMBERED_THIRD   "7.0.0"  z::bzmpop,           "Takes members out of the first key that has any, or waits for one.";
-        "zremrangebyrank"   4 WRITE      KEY              "2.0.0"  z::zremrangebyrank,  "Removes members in a range of ranks.";
-        "zremrangebyscore"  4 WRITE      KEY              "1.2.0"  z::zremrangebyscore, "Removes members in a range of scores.";
-        "zremrangebylex"    4 WRITE      KEY              "2.8.9"  z::zremrangebylex,   "Removes members in a range of members.";
+        "zpopmin"          -2 LESS_FAST  KEY              "5.0.0"  z::zpopmin,          "Takes out the members with the lowest scores.";
+        "zpopmax"          -2 LESS_FAST  KEY              "5.0.0"  z::zpopmax,          "Takes out the members with the highest scores.";
+        "zmpop"            -4 LESS       NUMBERED         "7.0.0"  z::zmpop,            "Takes members out of the first key that has any.";
+        "bzpopmin"         -3 TAKES_FAST KEYS_AND_TIMEOUT "5.0.0"  z::bzpopmin,         "Takes out the member with the lowest score, or waits for one.";
+        "bzpopmax"         -3 TAKES_FAST KEYS_AND_TIMEOUT "5.0.0"  z::bzpopmax,         "Takes out the member with the highest score, or waits for one.";
+        "bzmpop"           -5 LESS       NUMBERED_THIRD   "7.0.0"  z::bzmpop,           "Takes members out of the first key that has any, or waits for one.";
+        "zremrangebyrank"   4 LESS       KEY              "2.0.0"  z::zremrangebyrank,  "Removes members in a range of ranks.";
+        "zremrangebyscore"  4 LESS       KEY              "1.2.0"  z::zremrangebyscore, "Removes members in a range of scores.";
+        "zremrangebylex"    4 LESS       KEY              "2.8.9"  z::zremrangebylex,   "Removes members in a range of members.";
         "zrandmember"      -2 READ       KEY              "6.2.0"  z::zrandmember,      "Returns members chosen at random.";
         "zscan"            -3 READ       KEY              "2.8.0"  z::zscan,            "Returns the members step by step.";
         "zunion"           -3 READ       NUMBERED         "6.2.0"  z::zunion,           "Returns the members of any of the keys.";
