@@ -62,11 +62,13 @@ pub trait Access {
     /// [`Halt::Abort`], and what the rack says.
     fn read(&mut self, cell: Cell) -> Step<&[u8]>;
 
-    /// The same; it is going to be changed.
+    /// The same; it is going to be changed. Who takes no locks reads it as any other.
     ///
     /// # Errors
     /// Those of [`Access::read`].
-    fn claim(&mut self, cell: Cell) -> Step<&[u8]>;
+    fn claim(&mut self, cell: Cell) -> Step<&[u8]> {
+        self.read(cell)
+    }
 
     /// A cell's content, to be changed.
     ///
@@ -135,6 +137,14 @@ pub(crate) struct Used {
     pub version: u64,
     pub bytes: Vec<u8>,
     pub is_changed: bool,
+}
+
+impl Used {
+    /// Its content, which is changed from here on.
+    pub fn change(&mut self) -> &mut [u8] {
+        self.is_changed = true;
+        &mut self.bytes
+    }
 }
 
 /// The cells that a run has read, and what it has changed of them.

@@ -63,14 +63,8 @@ impl<E: Engine> Access for Direct<'_, E> {
         Ok(&self.used(cell)?.bytes)
     }
 
-    fn claim(&mut self, cell: Cell) -> Step<&[u8]> {
-        self.read(cell)
-    }
-
     fn change(&mut self, cell: Cell) -> Step<&mut [u8]> {
-        let used = self.used(cell)?;
-        used.is_changed = true;
-        Ok(&mut used.bytes)
+        Ok(self.used(cell)?.change())
     }
 
     fn committed(&mut self, cell: Cell) -> Step<Vec<u8>> {

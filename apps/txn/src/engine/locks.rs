@@ -271,9 +271,7 @@ impl Access for Run<'_> {
         if !self.skips_lock() {
             self.lock_to_write(cell)?;
         }
-        let used = self.used(cell)?;
-        used.is_changed = true;
-        Ok(&mut used.bytes)
+        Ok(self.used(cell)?.change())
     }
 
     fn committed(&mut self, cell: Cell) -> Step<Vec<u8>> {
