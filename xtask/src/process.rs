@@ -2,7 +2,7 @@
 //! and it has a time limit.
 
 use std::fmt;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -42,8 +42,8 @@ impl fmt::Display for ProcessError {
     }
 }
 
-/// Runs `command` and shows each line of its standard output and to `each_line`.
-/// Where there is none for a while a line says that it still runs.
+/// Runs `command` and shows each line of its standard output and to `each_line`; of its standard
+/// error too, where that is a pipe. Where there is none for a while a line says that it still runs.
 pub fn watch(
     command: Command,
     limit: Duration,
@@ -124,24 +124,30 @@ fn watch_beating(
     }
 }
 
-/// The lines of the child's standard output; the channel closes when the last writer has closed it.
+/// The lines of the child's outputs; the channel closes when the last writer has closed them.
 fn lines_of(child: &mut Child) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::sync_channel(QUEUED_LINES);
+    if let Some(errors) = child.stderr.take() {
+        let sender = sender.clone();
+        thread::spawn(move || send_lines(errors, &sender));
+    }
     if let Some(output) = child.stdout.take() {
-        thread::spawn(move || {
-            let mut reader = BufReader::new(output);
-            let mut line = Vec::new();
-            // Bytes, not text: a test may print anything.
-            while matches!(reader.read_until(b'\n', &mut line), Ok(n) if n > 0) {
-                let text = String::from_utf8_lossy(&line);
-                if sender.send(text.trim_end().to_owned()).is_err() {
-                    return;
-                }
-                line.clear();
-            }
-        });
+        thread::spawn(move || send_lines(output, &sender));
     }
     receiver
+}
+
+fn send_lines(output: impl Read, sender: &mpsc::SyncSender<String>) {
+    let mut reader = BufReader::new(output);
+    let mut line = Vec::new();
+    // Bytes, not text: a test may print anything.
+    while matches!(reader.read_until(b'\n', &mut line), Ok(n) if n > 0) {
+        let text = String::from_utf8_lossy(&line);
+        if sender.send(text.trim_end().to_owned()).is_err() {
+            return;
+        }
+        line.clear();
+    }
 }
 
 /// Ends a process and all its descendants, children first to be found before their parent is gone.
@@ -211,6 +217,19 @@ mod tests {
         .unwrap();
         assert_eq!(seen, ["one", "two"]);
         assert_eq!(status.code(), Some(3));
+    }
+
+    #[test]
+    fn errors_are_lines_too_where_they_are_piped() {
+        let mut command = shell("echo one; echo two >&2");
+        command.stderr(Stdio::piped());
+        let mut seen = Vec::new();
+        watch(command, Duration::from_secs(20), |line| {
+            seen.push(line.to_owned());
+        })
+        .unwrap();
+        seen.sort();
+        assert_eq!(seen, ["one", "two"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A check as data, and the run of a table of them.
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::process::{self, ProcessError};
@@ -13,8 +14,11 @@ const LIMIT: Duration = Duration::from_secs(35 * 60);
 /// runs it.
 pub const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// Names of failed tests, and reasons of skipped ones, that the summary repeats, at most.
+/// Names of failed tests, what they said, and reasons of skipped ones, that the summary repeats, at
+/// most of each.
 const NAMED: usize = 20;
+/// Characters of what a failed test said that the summary repeats.
+const SAID: usize = 300;
 
 /// One row of a table of checks.
 pub struct Step {
@@ -39,7 +43,8 @@ pub enum Action {
 pub enum Verdict {
     /// It ran; what it counted.
     Counted(Tally),
-    /// It ran; what it counted, the names of tests that failed, and why others were skipped.
+    /// It ran; what it counted, the names of tests that failed, and lines that say why they did
+    /// and why others were skipped.
     Told(Tally, Vec<String>, Vec<String>),
     /// It did not hold, or could not be run; why.
     Failed(String),
@@ -62,7 +67,7 @@ struct Row {
     time: Duration,
     tally: Tally,
     note: String,
-    skipped: Vec<String>,
+    reasons: Vec<String>,
 }
 
 /// Runs every step, whether or not the ones before it held, and prints the totals last.
@@ -89,11 +94,11 @@ fn run(workspace: &Workspace, step: &Step) -> Row {
         }
         Action::Run(function) => function(workspace),
     };
-    let mut skipped = Vec::new();
+    let mut reasons = Vec::new();
     let (tally, note) = match verdict {
         Verdict::Counted(tally) => (tally, String::new()),
-        Verdict::Told(tally, failed, reasons) => {
-            skipped = reasons;
+        Verdict::Told(tally, failed, told) => {
+            reasons = told;
             let names = failed.join(", ");
             let note = (!failed.is_empty()).then(|| format!("{tally}: {names}"));
             (tally, note.unwrap_or_default())
@@ -108,7 +113,7 @@ fn run(workspace: &Workspace, step: &Step) -> Row {
         time,
         tally,
         note,
-        skipped,
+        reasons,
     }
 }
 
@@ -128,7 +133,7 @@ fn summarize(rows: &[Row]) -> bool {
             row.name,
             note(row)
         );
-        for reason in &row.skipped {
+        for reason in &row.reasons {
             println!("{:>4}  {reason}", "");
         }
     }
@@ -191,22 +196,39 @@ fn ends_well(command: Command, limit: Duration) -> Verdict {
 }
 
 /// Runs a command that prints summaries of tests, and counts those.
-pub fn counted(command: Command) -> Verdict {
+pub fn counted(mut command: Command) -> Verdict {
+    // That a program of tests was ended by a signal is said by cargo, and there.
+    command.stderr(Stdio::piped());
     let mut tally = Tally::default();
-    let (mut failed, mut skipped) = (Vec::new(), Vec::new());
+    let (mut failed, mut said, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+    let mut panicked = false;
     let result = process::watch(command, LIMIT, |line| {
         tally.read(line);
         failed.extend(failed_test(line).map(str::to_owned));
+        failed.extend(ended_program(line));
         skipped.extend(skipped_test(line));
+        let panics = is_panic(line);
+        if panics || panicked {
+            said.push(line.chars().take(SAID).collect());
+        }
+        panicked = panics;
     });
     failed.truncate(NAMED);
+    said.truncate(2 * NAMED);
     skipped.truncate(NAMED);
+    said.append(&mut skipped);
     match verdict_of(tally, result.map(|status| status.success())) {
-        Verdict::Counted(tally) if !failed.is_empty() || !skipped.is_empty() => {
-            Verdict::Told(tally, failed, skipped)
+        Verdict::Counted(tally) if !failed.is_empty() || !said.is_empty() => {
+            Verdict::Told(tally, failed, said)
         }
         verdict => verdict,
     }
+}
+
+/// Whether a line begins what a panic says, which goes on in the next line. The harness keeps to
+/// itself what tests print that hold.
+fn is_panic(line: &str) -> bool {
+    line.starts_with("thread '") && line.contains(" panicked at ")
 }
 
 /// What a line says of a test that did not run: why, or the name of one that cargo's harness
@@ -226,6 +248,15 @@ fn failed_test(line: &str) -> Option<&str> {
         .strip_prefix("test ")
         .and_then(|rest| rest.strip_suffix(" ... FAILED"));
     cargo.or_else(|| line.strip_prefix("FAILED ")?.split(" - ").next())
+}
+
+/// A program of tests that ended without a summary, such as by a signal: its name and how.
+fn ended_program(line: &str) -> Option<String> {
+    let rest = line.trim_start();
+    let rest = rest.strip_prefix("process didn't exit successfully: `")?;
+    let (command, how) = rest.split_once("` ")?;
+    let program = Path::new(command.split(' ').next()?).file_name()?;
+    Some(format!("{} {how}", program.to_string_lossy()))
 }
 
 /// A failure that no summary tells of, such as a test that did not compile, is counted as one.
@@ -287,6 +318,23 @@ mod tests {
             (tally.failed, names),
             (1, vec!["a::c".into(), "tests/e2e/x.py::y".into()])
         );
+    }
+
+    #[test]
+    fn the_summary_says_what_a_failed_test_said_and_what_a_signal_ended() {
+        let script = "echo \"thread 'a::c' (7) panicked at src/a.rs:3:5:\"; echo 'left is not right'; \
+                      echo 'note: no more'; echo 'Caused by:' >&2; \
+                      echo \"  process didn't exit successfully: \\`/x/deps/a-1f --nocapture\\` (signal: 6)\" >&2; \
+                      exit 1";
+        let Verdict::Told(tally, names, said) = counted(shell(script)) else {
+            panic!("nothing is told");
+        };
+        assert_eq!((tally.failed, names), (1, vec!["a-1f (signal: 6)".into()]));
+        let expected = [
+            "thread 'a::c' (7) panicked at src/a.rs:3:5:",
+            "left is not right",
+        ];
+        assert_eq!(said, expected);
     }
 
     #[test]
