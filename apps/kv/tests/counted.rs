@@ -1,10 +1,18 @@
 //! What INFO counts: errors of scripts once, wherever they come from; scripts; values that are
-//! large.
+//! large; keys that expire.
 
 mod support;
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use rackmem_kv::memory::HeapMemory;
+
+use rackmem_kv::{Clock, Options, Server, ServerConfig, Store};
 use support::Client;
-use support::talk::{converse, server};
+use support::talk::{NOW, converse, server};
 
 /// The value of a field of INFO; `-`: there is none.
 fn field(client: &mut Client, name: &str) -> String {
@@ -153,6 +161,41 @@ fn values_that_are_large_are_counted_when_they_are_unlinked() {
     assert_eq!(field(&mut client, "lazyfreed_objects"), "0");
     converse(&mut client, "> UNLINK stream large\n< :1");
     assert_eq!(field(&mut client, "lazyfreed_objects"), "1");
+}
+
+#[test]
+fn keys_whose_time_is_over_are_counted_when_they_are_removed() {
+    let time = Arc::new(AtomicU64::new(NOW));
+    let options = Options {
+        buckets: 16,
+        clock: Clock::manual(time.clone()),
+        ..Options::default()
+    };
+    let store = Store::open(HeapMemory::new(4096, 8 << 20, 1), options).unwrap();
+    let config = ServerConfig {
+        addr: SocketAddr::from(([127, 0, 0, 1], 0)),
+        ..ServerConfig::default()
+    };
+    let server = Server::bind(store, config).unwrap();
+    let mut client = Client::new(server.local_addr());
+    client.say("SET flushed 1 PX 1");
+    client.say("FLUSHALL");
+    client.say("MSET stays 1 removed 1");
+    client.say("SET brief 1 PX 1");
+    client.say("HSET also f v");
+    client.say("PEXPIRE also 1");
+    client.say("DEL removed");
+    assert_eq!(field(&mut client, "expired_keys"), "0");
+    time.store(NOW + 1, SeqCst);
+    let end = Instant::now() + Duration::from_secs(60);
+    while field(&mut client, "expired_keys") != "2" {
+        let now = field(&mut client, "expired_keys");
+        assert!(Instant::now() < end, "{now} have been removed");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(client.say("DBSIZE"), ":1");
+    client.say("CONFIG RESETSTAT");
+    assert_eq!(field(&mut client, "expired_keys"), "0");
 }
 
 #[test]

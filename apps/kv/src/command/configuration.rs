@@ -202,6 +202,7 @@ fn resetstat<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
             .for_each(|count| count.store(0, std::sync::atomic::Ordering::Relaxed));
         stats.counts.reset();
     }
+    call.shared.store.forget_expired_keys();
     call.reply.ok();
     Ok(())
 }

@@ -229,12 +229,8 @@ fn stats<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     field(text, "keyspace_hits", total(|s| &s.hits));
     field(text, "keyspace_misses", total(|s| &s.misses));
     field(text, "swept_buckets", total(|s| &s.swept));
-    for name in [
-        "expired_keys",
-        "pubsub_channels",
-        "pubsub_patterns",
-        "sync_full",
-    ] {
+    field(text, "expired_keys", call.shared.store.expired_keys());
+    for name in ["pubsub_channels", "pubsub_patterns", "sync_full"] {
         field(text, name, 0);
     }
     field(text, "evicted_keys", total(|s| &s.evicted));

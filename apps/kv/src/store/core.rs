@@ -1,6 +1,7 @@
 //! What all operations share: what time it is, which flushes there were, who counts and who frees.
 
 use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use super::buckets::Buckets;
@@ -38,6 +39,8 @@ pub(crate) struct Core<M: Memory> {
     pub bus: Bus,
     /// Whether this node leaves.
     pub leaving: Leaving,
+    /// Keys that clients see and that this node has removed because their time was over.
+    pub expired: AtomicU64,
 }
 
 impl<M: Memory> Core<M> {

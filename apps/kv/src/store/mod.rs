@@ -38,6 +38,7 @@ mod undo;
 pub(crate) mod value;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use self::core::Core;
 use self::lock::Scope;
@@ -145,6 +146,18 @@ impl<M: Memory> Store<M> {
     /// answer NODELOST until it is back.
     pub fn buckets_away(&self) -> usize {
         self.core.buckets_away()
+    }
+
+    /// Keys that this node has removed because their time was over, since the store was opened. A
+    /// key is removed by the first who writes its bucket or sweeps it, some time after nobody can
+    /// read it any more.
+    pub fn expired_keys(&self) -> u64 {
+        self.core.expired.load(Relaxed)
+    }
+
+    /// Begins that count anew.
+    pub fn forget_expired_keys(&self) {
+        self.core.expired.store(0, Relaxed);
     }
 
     /// The memory the store is in.

@@ -1,5 +1,6 @@
 //! Opening a store: the first node sets it up, the others find it, all agree on its settings.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -89,6 +90,7 @@ impl<M: Memory> Store<M> {
             replacing: Mutex::default(),
             bus: Bus::default(),
             leaving: Leaving::default(),
+            expired: AtomicU64::new(0),
         };
         // An earlier life of this node may have left.
         core.stay()?;

@@ -1,6 +1,8 @@
 //! Cleaning a bucket: what flushes and time have ended leaves its pages,
 //! empty pages leave the chain.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::bucket::{At, Bucket};
 use super::lookup::MAX_CHAIN;
 use super::value::Extents;
@@ -19,6 +21,8 @@ struct Cleaned {
     counts: [Counts; ALL_DATABASES],
     freed: Extents,
     removed: bool,
+    /// Keys that clients see and whose time was over.
+    expired: u64,
     /// Keys that have gone, by database, if somebody wants to hear of it.
     gone: Vec<(u8, Vec<u8>, bool)>,
     /// The first expiry among what stays, 0 for none.
@@ -61,6 +65,7 @@ impl Broom<'_> {
                 // A flush has already taken its records off the books.
                 let counts = &mut cleaned.counts[usize::from(record.db())];
                 *counts = counts.plus(Counts::record(false, record.expiry != 0));
+                cleaned.expired += u64::from(usize::from(record.db()) < DATABASES);
             }
             cleaned.removed = true;
             cleaned.freed.push_record(&page.page(), &record);
@@ -175,6 +180,7 @@ impl<M: Memory> Bucket<'_, M> {
         for (db, counts) in cleaned.counts.iter().enumerate() {
             self.count(db as u8, flushes.flushed[db], *counts)?;
         }
+        self.core.expired.fetch_add(cleaned.expired, Relaxed);
         self.core.free(self.scope(), &cleaned.freed)
     }
 }

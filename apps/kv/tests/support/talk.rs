@@ -11,7 +11,7 @@ use rackmem_kv::{Clock, Options, Server, ServerConfig, Store};
 use super::Client;
 
 /// The time at which the conversations take place: 2001-09-09, in ms.
-const NOW: u64 = 1_000_000_000_000;
+pub const NOW: u64 = 1_000_000_000_000;
 
 /// A server on an empty store, with the settings that `config` changes.
 pub fn server(config: impl FnOnce(&mut ServerConfig)) -> Server {
