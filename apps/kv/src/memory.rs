@@ -76,7 +76,8 @@ pub trait Memory: Clone + Send + Sync + 'static {
     fn free(&self, addr: u64, len: usize) -> Result<(), MemoryError>;
 
     /// Opens the region called `name`; the first to open it creates it, with zeros.
-    /// Size and type must agree.
+    /// Size and type must agree. It lives as long as any memory here can: what is published of it
+    /// outlives the nodes that have written it.
     fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64, MemoryError>;
 
     /// `count` pages of `len` bytes, each behind a reader-writer lock: the same ones for whoever

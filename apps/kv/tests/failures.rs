@@ -4,7 +4,7 @@
 mod support;
 
 use rackmem::membership::{self, Role};
-use rackmem::{Config, Rack};
+use rackmem::{Config, GroupStatus, Rack};
 use rackmem_kv::{Clock, ExpireIf, Keys, Options, Plan, Server, ServerConfig, Store, Sweep};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -30,6 +30,10 @@ struct Cluster {
 
 impl Cluster {
     fn new(name: &str) -> Cluster {
+        Cluster::with(name, "")
+    }
+
+    fn with(name: &str, further: &str) -> Cluster {
         let folder = std::env::temp_dir().join(format!("rackmem-kv-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
@@ -38,7 +42,7 @@ impl Cluster {
             .map(|address| format!("\"{address}\""))
             .collect();
         let text = format!(
-            "nodes = [{}]\nmembership = \"dir:{}\"\nlease_ms = {}\nmemory = {}\ncache = {}\npatience_ms = {}",
+            "nodes = [{}]\nmembership = \"dir:{}\"\nlease_ms = {}\nmemory = {}\ncache = {}\npatience_ms = {}\n{further}",
             addresses.join(", "),
             folder.display(),
             LEASE.as_millis(),
@@ -100,7 +104,7 @@ fn ask(store: &NodeStore, key: &str) -> Told {
         Ok(true) => Told::Value(value),
         Ok(false) => Told::Absent,
         Err(error) if error.code() == "NODELOST" => Told::Away,
-        Err(error) => panic!("{key}: {error}"),
+        Err(error) => panic!("{key}: {error:?}"),
     }
 }
 
@@ -169,6 +173,80 @@ fn three(cluster: &Cluster) -> (Vec<Option<Rack>>, Vec<NodeStore>) {
     let stores = racks.iter().enumerate().map(|(id, rack)| open(rack, id));
     let stores = stores.collect();
     (racks.into_iter().map(Some).collect(), stores)
+}
+
+/// Where nodes keep copies of the names, they keep the store's superblock, too: it outlives node 0,
+/// with what is at the others, and each of them in turn.
+#[test]
+fn a_store_outlives_any_node_where_names_have_copies() {
+    let cluster = Cluster::with("any", "copies = 3");
+    let (mut racks, mut stores) = three(&cluster);
+    let buckets = keys_by_bucket(&stores[1]);
+    for dies in 0..3 {
+        // Who is back makes its copies anew from the others'.
+        eventually("all copies are there", || {
+            let groups = racks[1].as_ref().unwrap().node(1).groups();
+            let whole = |group: &GroupStatus| {
+                let mut copies = group.copies.iter();
+                group.copies.len() == 3
+                    && copies.all(|copy| copy.live && copy.counts && copy.filling.is_none())
+            };
+            groups.len() == 2 && groups.iter().all(whole)
+        });
+        let stay: Vec<usize> = (0..3).filter(|id| *id != dies).collect();
+        for keys in buckets.values() {
+            stores[stay[0]].set(keys[0].as_bytes(), b"here").unwrap();
+            assert_eq!(
+                ask(&stores[stay[1]], &keys[0]),
+                Told::Value(b"here".to_vec())
+            );
+        }
+        // The lock of those who flush was there last.
+        stores[dies].db(1).unwrap().flush().unwrap();
+        // What their users may do is read while all are there.
+        let servers: Vec<Server> = stay.iter().map(|id| serve(&stores[*id])).collect();
+        let dead = stores.remove(dies);
+        drop(racks[dies].take());
+        cluster.bury(dies as u16);
+        for id in &stay {
+            let node = racks[*id].as_ref().unwrap().node(*id);
+            eventually("it is gone", || !node.is_member(dies as u16));
+        }
+        drop(dead);
+        for store in &stores {
+            // What it has of a lock that has died is given up when the next epoch begins.
+            eventually("a part is away, and the rest is there", || {
+                let told: Vec<Told> = buckets.values().map(|keys| ask(store, &keys[0])).collect();
+                let count = |of: &Told| told.iter().filter(|told| *told == of).count();
+                let there = count(&Told::Value(b"here".to_vec()));
+                assert_eq!(count(&Told::Absent), 0);
+                (BUCKETS / 2..BUCKETS).contains(&there)
+            });
+            let other = store.db(1).unwrap();
+            let key = buckets
+                .values()
+                .map(|keys| keys[0].as_bytes())
+                .find(|key| other.set(key, b"x").is_ok());
+            other.flush().unwrap();
+            let mut value = Vec::new();
+            assert!(!other.get(key.unwrap(), &mut value).unwrap());
+        }
+        let mut subscriber = Client::new(servers[0].local_addr());
+        subscriber.stream.set_read_timeout(Some(LONG)).unwrap();
+        assert_eq!(
+            subscriber.say("SUBSCRIBE news"),
+            "[\"subscribe\" \"news\" :1]"
+        );
+        let mut publisher = Client::new(servers[1].local_addr());
+        assert_eq!(publisher.say("PUBLISH news it"), ":1");
+        assert_eq!(subscriber.reply(), "[\"message\" \"news\" \"it\"]");
+        drop(servers);
+        racks[dies] = Some(cluster.join(dies));
+        stores.insert(dies, open(racks[dies].as_ref().unwrap(), dies));
+        for keys in buckets.values() {
+            assert_ne!(ask(&stores[dies], &keys[0]), Told::Away);
+        }
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //!           8 flushed: [u64; 18]         per database: the epoch of its last flush
 //!         152 depth: u64                 no bucket is deeper; 0: none is deeper than the roots
 //!         160 watchers: u64              nodes that hear of every change
+//!         168 right: u64                 address of the lock of those who flush (`store/right`)
 //! block 1   0 state: u64                 0 new, 1 ready
 //!           8 layout: u64                version of all these layouts
 //!          16 roots: u64                the buckets that it began with
@@ -12,18 +13,22 @@
 //!          32 magic: u64                 of the pages
 //!          40 lost_buckets: u64          that began anew because a node had died
 //!          48 lost_values: u64           that left a bucket for the same reason
-//!          56 bus: u64                  address of the nodes' letters to each other, 0 before the
-//!                                       first (`store/bus`)
-//!          64 events: u64               classes of keyspace events that are published, as bits
-//!          72 tables: [u64; 20]          of the slabs of each later generation, 0: there is none
-//!         232 leaving: u64              the nodes that leave, as bits; from bit 32 on the one
+//!          56 events: u64                classes of keyspace events that are published, as bits
+//!          64 leaving: u64              the nodes that leave, as bits; from bit 32 on the one
 //!                                       whose turn it is, and one (`store/leave`)
 //! block 2.. one per node: its counters
-//! then      slabs: [u64]                 of the roots
+//! then      slabs: [u64]                 the table of slabs, of all generations
+//! then      one per node: its subscriptions (`store/bus/directory`)
+//! then      one per pair of nodes: what one tells the other (`store/bus/lane`)
 //! ```
 //!
-//! A table of slabs has, for each, the address of its locks, 0 while no bucket of it was needed,
-//! and one more when it took the place of locks that died with their node.
+//! The table has the address of each slab's locks, 0 while no bucket of it was needed, and one more
+//! when it took the place of locks that died with their node.
+//!
+//! Nothing of the store is anywhere else but what these addresses lead to, and all of that may die
+//! with its node. So the store lives as long as this region does ([`Memory::region`]).
+//!
+//! [`Memory::region`]: crate::memory::Memory::region
 //!
 //! Buckets are numbered by the lowest bits of the hashes that are theirs. The roots have as many
 //! bits as there are roots; a bucket of `d` bits that splits keeps the hashes whose next bit is 0,
@@ -32,7 +37,7 @@
 //!
 //! Block 0 is read by every operation and written by flushes, and when a bucket becomes the
 //! deepest, so every node keeps a copy.
-//! Creation and flushes happen under the lock named by the region's own address.
+//! What must not be taken back when its writer dies is published (`Memory::publish`).
 
 use rackmem::window::{Window, WindowMut};
 
@@ -40,7 +45,7 @@ use crate::DATABASES;
 use crate::memory::PAGE_STRIDE;
 
 /// Version of the layouts in this folder.
-pub(crate) const LAYOUT: u64 = 6;
+pub(crate) const LAYOUT: u64 = 7;
 /// The database that the servers keep their own things in. No client sees it.
 pub(crate) const INTERNAL: u8 = DATABASES as u8;
 /// The database of scripts, which is flushed by itself.
@@ -49,15 +54,18 @@ pub(crate) const SCRIPTS: u8 = INTERNAL + 1;
 pub(crate) const ALL_DATABASES: usize = SCRIPTS as usize + 1;
 const FLUSHED: usize = 8;
 /// Bytes of block 0 in use.
-pub(crate) const FLUSH_BYTES: usize = WATCHERS + 8;
+pub(crate) const FLUSH_BYTES: usize = RIGHT + 8;
 const DEPTH: usize = FLUSHED + 8 * ALL_DATABASES;
 /// Where block 0 tells which nodes want to hear of every change, as bits.
 pub(crate) const WATCHERS: usize = DEPTH + 8;
+/// Where it names the lock of those who flush.
+pub(crate) const RIGHT: usize = WATCHERS + 8;
 /// Bytes of block 1 in use.
-pub(crate) const SETTINGS_BYTES: usize = 72;
+pub(crate) const SETTINGS_BYTES: usize = LEAVING + 8;
 /// Words of block 1 that change: see above.
-pub(crate) const BUS: usize = 56;
-pub(crate) const EVENTS: usize = 64;
+pub(crate) const EVENTS: usize = 56;
+/// Where it tells which nodes leave.
+pub(crate) const LEAVING: usize = 64;
 const LOST_BUCKETS: usize = 40;
 const LOST_VALUES: usize = 48;
 /// Buckets in a slab, at most.
@@ -67,12 +75,8 @@ const SLAB_BUCKETS: usize = 4096;
 pub(crate) const MOST_DEPTH: u8 = 20;
 /// Generations of buckets at most: the roots, and one for each bit more.
 const GENERATIONS: usize = MOST_DEPTH as usize + 1;
-const TABLES: usize = SETTINGS_BYTES;
 
-/// Where block 1 tells which nodes leave.
-pub(crate) const LEAVING: usize = TABLES + 8 * (GENERATIONS - 1);
-
-const _: () = assert!(FLUSH_BYTES <= 256 && LEAVING + 8 <= 256);
+const _: () = assert!(FLUSH_BYTES <= 256 && SETTINGS_BYTES <= 256);
 
 /// Where a store's set-up stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,8 +112,11 @@ impl Settings {
         }
     }
 
-    /// The store is ready, with these.
-    pub fn store(&self, view: &mut WindowMut<'_>) {
+    /// The store is ready with these, unless it is already. The settings that it has.
+    pub fn store_if_new(&self, view: &mut WindowMut<'_>) -> Self {
+        if Settings::state(view) == State::Ready {
+            return Settings::load(view);
+        }
         view.set_u64(0, State::Ready as u64);
         for (i, word) in [self.layout, self.roots, self.seed, self.magic]
             .into_iter()
@@ -117,6 +124,7 @@ impl Settings {
         {
             view.set_u64(8 + i * 8, word);
         }
+        *self
     }
 }
 
@@ -267,45 +275,26 @@ impl Map {
         base + ((2 + node) * self.block) as u64
     }
 
-    /// The table of the roots' slabs.
-    pub fn root_table(&self, base: u64) -> u64 {
-        self.counters(base, self.nodes)
+    /// Where a slab stands in the store's table.
+    pub fn entry(&self, base: u64, slab: usize) -> u64 {
+        self.counters(base, self.nodes) + slab as u64 * 8
     }
 
-    /// Where a slab stands in the store's tables.
-    pub fn entry(&self, base: u64, slab: usize) -> Entry {
-        let generation = self.generation_of(slab);
-        let at = (slab - self.first[generation] as usize) as u64 * 8;
-        match generation {
-            0 => Entry::At(self.root_table(base) + at),
-            later => Entry::In {
-                table: self.settings(base) + (TABLES + 8 * (later - 1)) as u64,
-                at,
-            },
-        }
+    /// What a node tells of its subscriptions.
+    pub fn directory(&self, base: u64, node: usize) -> u64 {
+        let slabs = self.first[GENERATIONS] as usize;
+        let table = (slabs * 8).next_multiple_of(self.block);
+        self.counters(base, self.nodes) + (table + node * self.block) as u64
     }
 
-    /// Bytes of the table of a slab's generation: whole blocks.
-    pub fn table_len(&self, slab: usize) -> usize {
-        let generation = self.generation_of(slab);
-        let slabs = self.first[generation + 1] - self.first[generation];
-        (slabs as usize * 8).next_multiple_of(self.block)
+    /// What a node tells another one.
+    pub fn lane(&self, base: u64, to: usize, from: usize) -> u64 {
+        self.directory(base, self.nodes) + ((to * self.nodes + from) * self.block) as u64
     }
 
     pub fn region_len(&self) -> usize {
-        (2 + self.nodes) * self.block + (self.root_slabs() * 8).next_multiple_of(self.block)
+        self.lane(0, self.nodes, 0) as usize
     }
-}
-
-/// Where a slab stands in the store's tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
-    At(u64),
-    /// So far into the table whose address is at `table`.
-    In {
-        table: u64,
-        at: u64,
-    },
 }
 
 /// The flushes an operation knows of when it starts.
@@ -416,9 +405,8 @@ mod tests {
         assert_eq!((map.parent(7), map.birth_depth(7)), (None, 3));
         assert_eq!((map.parent(8 + 5), map.birth_depth(8 + 5)), (Some(5), 4));
         assert_eq!((map.parent(64 + 8), map.birth_depth(64 + 8)), (Some(8), 7));
-        assert_eq!(map.entry(0, 0), Entry::At(5 * 256));
-        let (slab, _) = map.place(8);
-        let table = 256 + TABLES as u64;
-        assert_eq!(map.entry(0, slab), Entry::In { table, at: 0 });
+        assert_eq!(map.entry(0, 0), 5 * 256);
+        assert!(map.entry(0, map.place((1 << MOST_DEPTH) - 1).0) < map.directory(0, 0));
+        assert_eq!(map.region_len() as u64, map.directory(0, 0) + (3 + 9) * 256);
     }
 }

@@ -434,8 +434,7 @@ impl Memory for CopiedMemory {
     }
 
     fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64, MemoryError> {
-        let block = self.block();
-        let bytes = len.next_multiple_of(block) + Self::bytes_of_pages(1, block);
+        let bytes = len.next_multiple_of(self.block());
         let mut known = self.known_region()?;
         if known[0] == 0 {
             let fresh = self.fresh(bytes)?;
@@ -459,17 +458,11 @@ impl Memory for CopiedMemory {
     }
 
     fn pages(&self, addr: u64, count: usize, len: usize) -> Result<CopiedPages, MemoryError> {
-        let [region, bytes, _] = self.known_region()?;
         let block = self.block() as u64;
-        // The region's own page is behind it.
-        let locks = match addr == region {
-            true => addr + bytes.next_multiple_of(block),
-            false => addr,
-        };
         Ok(CopiedPages {
             memory: self.clone(),
-            locks,
-            first: locks + ((count * PIECE) as u64).next_multiple_of(block),
+            locks: addr,
+            first: addr + ((count * PIECE) as u64).next_multiple_of(block),
             len,
         })
     }

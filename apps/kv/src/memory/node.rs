@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rackmem::locked::{Access, Content, Entered, Reading, RwLockArray, Writing};
 use rackmem::window::{Window, WindowMut};
-use rackmem::{AccessError, AllocError, Error, Node, RackError, RegionError};
+use rackmem::{AccessError, AllocError, Error, Node, RackError, RegionError, RegionSpec, Survives};
 
 use super::{Fate, Memory, MemoryError, Pages};
 
@@ -182,8 +182,16 @@ impl Memory for Node {
     }
 
     fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64, MemoryError> {
-        // Beside the table of regions, with which it is lost anyhow when node 0 dies.
-        Ok(Node::region_on(self, 0, name, len, type_hash)?.0)
+        match self.name_copies() {
+            // With names that outlive any node, this does.
+            Some(copies @ 3..) => {
+                let spec = RegionSpec::new(name, len).element(type_hash);
+                let spec = spec.copies(copies).survives(Survives::Rest);
+                Ok(self.create_region(&spec)?.addr())
+            }
+            // Beside the table of regions, with which it is lost anyhow when node 0 dies.
+            _ => Ok(Node::region_on(self, 0, name, len, type_hash)?.0),
+        }
     }
 
     fn pages(&self, addr: u64, count: usize, len: usize) -> Result<RwLockArray, MemoryError> {
@@ -205,6 +213,9 @@ impl Memory for Node {
     }
 
     fn fate(&self, addr: u64) -> Fate {
+        if self.has_copies(addr) {
+            return Fate::Live;
+        }
         let Some(home) = self.host_of(addr) else {
             return Fate::Away;
         };
@@ -218,7 +229,7 @@ impl Memory for Node {
 
     #[inline]
     fn home_of(&self, addr: u64) -> Option<u16> {
-        self.host_of(addr)
+        self.host_of(addr).filter(|_| !self.has_copies(addr))
     }
 
     fn withhold(&self, yes: bool) {
@@ -226,7 +237,8 @@ impl Memory for Node {
     }
 
     fn given_bytes(&self) -> usize {
-        self.metrics().memory.given as usize
+        let given = self.metrics().memory.given;
+        given.saturating_sub(self.bytes_of_names()) as usize
     }
 
     fn undisturbed(&self) -> bool {

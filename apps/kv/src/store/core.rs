@@ -9,6 +9,7 @@ use super::bus::Bus;
 use super::grow::Growth;
 use super::leave::Leaving;
 use super::lock::Scope;
+use super::right::LastRight;
 use crate::Error;
 use crate::clock::Clock;
 use crate::error::Result;
@@ -31,8 +32,8 @@ pub(crate) struct Core<M: Memory> {
     pub seed: u64,
     pub buckets: Buckets<M>,
     pub growth: Growth,
-    /// The store's own lock, one page: see [`Core::flush_right`].
-    pub right: M::Pages,
+    /// The lock of those who flush.
+    pub right: LastRight<M>,
     /// One thread at a time gives a slab new memory.
     pub replacing: Mutex<()>,
     /// What nodes tell each other.

@@ -33,8 +33,8 @@ pub(crate) struct Held<'a, M: Memory> {
     inside: Vec<Cell<Option<Inside<M>>>>,
     /// The flush count that the holder uses, so that no other flush falls into its middle.
     pub pinned: Cell<Flushes>,
-    /// Whether the holder may flush.
-    pub may_flush: bool,
+    /// The lock that is its right, if the holder may flush.
+    pub right: Option<u64>,
     /// What is told when the buckets have been left.
     pub news: RefCell<Vec<News>>,
     /// Whether all buckets that there are are held.
@@ -220,7 +220,7 @@ impl<M: Memory> Core<M> {
             buckets: Vec::new(),
             inside: Vec::new(),
             pinned: Cell::default(),
-            may_flush: false,
+            right: None,
             whole: false,
             news: RefCell::default(),
             journal: RefCell::default(),

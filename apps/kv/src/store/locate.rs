@@ -18,8 +18,7 @@ use super::held::next_on_path;
 use super::lock::Scope;
 use crate::error::Result;
 use crate::layout::page::KeyId;
-use crate::layout::superblock::Entry;
-use crate::memory::{Access, Fate, Memory, MemoryError};
+use crate::memory::{Access, Fate, Memory, PAGE_STRIDE};
 
 impl<M: Memory> Core<M> {
     /// The bucket that a key is in, as this node knows.
@@ -122,9 +121,10 @@ impl<M: Memory> Core<M> {
         if let Some(known) = self.buckets.get(slab) {
             return Ok(Some(known));
         }
-        let Some((_, entry)) = self.entry_of(slab)?.filter(|(_, entry)| *entry != 0) else {
+        let (_, entry) = self.entry_of(slab)?;
+        if entry == 0 {
             return Ok(None);
-        };
+        }
         let addr = Slab::<M>::addr_of(entry);
         if self.memory.fate(addr) == Fate::Gone {
             self.replace(slab, addr)?;
@@ -159,7 +159,7 @@ impl<M: Memory> Core<M> {
         if known.is_some_and(|known| known.addr() != mine) {
             return Ok(true); // another thread has looked
         }
-        let entry = self.entry_of(slab)?.map_or(0, |(_, entry)| entry);
+        let (_, entry) = self.entry_of(slab)?;
         let other = entry != 0 && Slab::<M>::addr_of(entry) != mine;
         if other {
             self.attach(slab, entry)?;
@@ -180,23 +180,17 @@ impl<M: Memory> Core<M> {
         if known.is_some_and(|known| self.memory.fate(known.addr()) == Fate::Live) {
             return Ok(self.home(slab));
         }
-        let entry = self.entry_of(slab)?.map_or(0, |(_, entry)| entry);
+        let (_, entry) = self.entry_of(slab)?;
         let home = self.memory.home_of(Slab::<M>::addr_of(entry));
         Ok(home
             .filter(|_| entry != 0)
             .unwrap_or_else(|| self.map.home(slab)))
     }
 
-    /// Where a slab's entry is in the store's tables, and what it says.
-    pub(super) fn entry_of(&self, slab: usize) -> Result<Option<(u64, u64)>> {
-        let at = match self.map.entry(self.base, slab) {
-            Entry::At(at) => at,
-            Entry::In { table, at } => match self.load_word(table)? {
-                0 => return Ok(None),
-                table => table + at,
-            },
-        };
-        Ok(Some((at, self.load_word(at)?)))
+    /// Where a slab's entry is in the store's tables, and what it says; 0: there is no slab.
+    pub(super) fn entry_of(&self, slab: usize) -> Result<(u64, u64)> {
+        let at = self.map.entry(self.base, slab);
+        Ok((at, self.load_word(at)?))
     }
 
     pub(super) fn load_word(&self, at: u64) -> Result<u64> {
@@ -204,60 +198,36 @@ impl<M: Memory> Core<M> {
         look().or_else(|error| self.insist(error, look))
     }
 
-    /// A slab, made if there is none yet.
+    /// A slab, made at its home if there is none yet, or at another node if that one leaves.
     pub fn make_slab(&self, slab: usize) -> Result<()> {
+        self.make_slab_at(slab, || self.home_for(slab))
+    }
+
+    pub(super) fn make_slab_at(&self, slab: usize, home: impl Fn() -> Result<u16>) -> Result<()> {
         if self.known_slab(slab)?.is_some() {
             return Ok(());
         }
         let _alone = self.alone();
-        let at = match self.map.entry(self.base, slab) {
-            Entry::At(at) => at,
-            Entry::In { table, at } => self.make_table(slab, table)? + at,
-        };
-        if self.load_word(at)? == 0 {
-            let home = self.home_for(slab)?;
-            let fresh = self.memory.alloc_pages(home, self.map.slab_buckets(slab))?;
+        let (at, known) = self.entry_of(slab)?;
+        if known == 0 {
+            let fresh = self
+                .memory
+                .alloc_pages(home()?, self.map.slab_buckets(slab))?;
             self.install(at, 0, fresh, self.map.slab_len(slab))?;
         }
         let entry = self.load_word(at)?;
         self.attach(slab, entry).map(|_| ())
     }
 
-    /// Bytes that all nodes have allocated for locks, and for the tables of later generations.
+    /// Bytes that all nodes have allocated for locks.
     pub fn lock_bytes(&self) -> Result<usize> {
         let deepest = self.deepest()?;
         let slabs = self.map.place((1 << deepest) - 1).0 + 1;
-        let (mut sum, mut table) = (0, None);
-        for slab in 0..slabs {
-            let entry = self.map.entry(self.base, slab);
-            let Some((_, known)) = self.entry_of(slab)? else {
-                continue;
-            };
-            if let Entry::In { table: at, .. } = entry
-                && table.replace(at) != Some(at)
-            {
-                sum += self.map.table_len(slab);
-            }
-            sum += usize::from(known != 0) * self.map.slab_len(slab);
-        }
-        Ok(sum)
-    }
-
-    /// The table of a slab's generation, made if there is none yet.
-    fn make_table(&self, slab: usize, at: u64) -> Result<u64> {
-        let known = self.load_word(at)?;
-        if known != 0 {
-            return Ok(known);
-        }
-        let (len, block) = (self.map.table_len(slab), self.map.block);
-        // Beside the region, with which it is lost anyhow when its node dies.
-        let fresh = self.memory.alloc_on(0, len)?;
-        let made = self.memory.write(fresh, &vec![0; len]);
-        let blocks = (0..len).step_by(block);
-        let published = blocks.map(|at| self.memory.publish(fresh + at as u64));
-        made.and_then(|()| published.collect::<std::result::Result<(), MemoryError>>())?;
-        self.install(at, 0, fresh, len)?;
-        self.load_word(at)
+        let right = usize::from(self.right_at()? != 0) * PAGE_STRIDE;
+        (0..slabs).try_fold(right, |sum, slab| {
+            let (_, known) = self.entry_of(slab)?;
+            Ok(sum + usize::from(known != 0) * self.map.slab_len(slab))
+        })
     }
 
     /// Puts the entry of fresh memory where `known` stands; whether it did. If it does not stand

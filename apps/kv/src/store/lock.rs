@@ -400,38 +400,4 @@ impl<M: Memory> Core<M> {
         }
         Ok(None)
     }
-
-    /// Enters the store's own lock: for creation and flushes.
-    pub fn flush_right(&self) -> Result<Right<'_, M>> {
-        Right::take(&self.right, self.patience)
-    }
-}
-
-/// The right to flush, or to set a store up. Dropping it leaves the store's lock.
-pub(crate) struct Right<'a, M: Memory> {
-    lock: &'a M::Pages,
-    /// Until this is dropped.
-    inside: Option<Inside<M>>,
-}
-
-impl<'a, M: Memory> Right<'a, M> {
-    /// Bytes that the lock protects: unused.
-    pub const BYTES: usize = 8;
-
-    pub fn take(lock: &'a M::Pages, patience: Duration) -> Result<Self> {
-        // The next holder finds what a dead holder has left unfinished in memory, so it does not
-        // matter whether the lock's page is outdated.
-        match lock.enter(0, Access::Write, patience)? {
-            None => Err(Error::Busy(patience)),
-            inside => Ok(Right { lock, inside }),
-        }
-    }
-}
-
-impl<M: Memory> Drop for Right<'_, M> {
-    fn drop(&mut self) {
-        if let Some(inside) = self.inside.take() {
-            self.lock.leave(inside);
-        }
-    }
 }

@@ -130,9 +130,7 @@ impl<M: Memory> Core<M> {
         {
             return Ok(()); // another thread has just replaced it
         }
-        let Some((at, known)) = self.entry_of(slab)? else {
-            return Ok(());
-        };
+        let (at, known) = self.entry_of(slab)?;
         if Slab::<M>::addr_of(known) != mine {
             return self.attach(slab, known).map(|_| ());
         }

@@ -32,6 +32,7 @@ mod open;
 mod ops;
 mod refresh;
 mod reserve;
+mod right;
 mod splice;
 mod transaction;
 mod undo;
@@ -177,7 +178,7 @@ impl<M: Memory> Store<M> {
         self.core.memory.used_bytes().saturating_sub(addresses)
     }
 
-    /// Bytes of the rack's memory that the locks of buckets have, and the tables of where they are:
+    /// Bytes of the rack's memory that the locks of buckets have, and the lock of those who flush:
     /// those of a bucket stay when it is merged, for it to be split again.
     pub fn lock_bytes(&self) -> Result<usize> {
         self.core.lock_bytes()

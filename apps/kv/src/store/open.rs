@@ -10,8 +10,9 @@ use super::bus::Bus;
 use super::core::Core;
 use super::grow::Growth;
 use super::leave::Leaving;
-use super::lock::{Patience, Right};
+use super::lock::Patience;
 use super::mend::insist;
+use super::right::LastRight;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::layout::page::Geometry;
@@ -22,8 +23,6 @@ use crate::memory::{Memory, MemoryError};
 pub(crate) const MOST_BUCKETS: usize = 1 << MOST_DEPTH;
 /// Buckets in a slab at most, where each takes a block.
 const SLAB_OF_BLOCKS: usize = 64;
-/// How long one node waits for another to finish setting a store up.
-const SETUP_PATIENCE: Duration = Duration::from_secs(30);
 /// What the named region is.
 const REGION_TYPE: u64 = 0x6b76_2d73_746f_7265;
 
@@ -86,7 +85,7 @@ impl<M: Memory> Store<M> {
             base: found.base,
             seed: found.seed,
             buckets: Buckets::new(found.slabs),
-            right: found.right,
+            right: LastRight::default(),
             replacing: Mutex::default(),
             bus: Bus::default(),
             leaving: Leaving::default(),
@@ -94,6 +93,12 @@ impl<M: Memory> Store<M> {
         };
         // An earlier life of this node may have left.
         core.stay()?;
+        // Those who open the store first spread its buckets over all nodes, together.
+        for slab in 0..map.root_slabs() {
+            let make = || core.make_slab_at(slab, || core.first_home(slab));
+            waiting_for_members(core.patience, make)?;
+        }
+        waiting_for_members(core.patience, || core.make_right())?;
         // A node that is back brings memory for its buckets.
         core.replace_all()?;
         Ok(Self {
@@ -119,7 +124,6 @@ pub(super) fn waiting_for_members<R>(
 /// A store that is set up.
 struct Found<M: Memory> {
     base: u64,
-    right: M::Pages,
     seed: u64,
     geometry: Geometry,
     slabs: Slabs<M>,
@@ -133,8 +137,7 @@ impl<M: Memory> Found<M> {
             Err(MemoryError::Mismatch(_)) => return Err(Self::explain(memory, &name, map)),
             base => base?,
         };
-        let right = memory.pages(base, 1, Right::<M>::BYTES)?;
-        let settings = agree(memory, map, base, &right)?;
+        let settings = agree(memory, map, base)?;
         for (what, have, want) in [
             ("layout", settings.layout, LAYOUT),
             ("bucket count", settings.roots, options.buckets as u64),
@@ -146,12 +149,14 @@ impl<M: Memory> Found<M> {
         let load = || load_slabs(memory, map, base);
         let entries = load().or_else(|error| insist(memory, error, &mut { load }))?;
         let geometry = Geometry::new(map.block, settings.magic);
-        let slab = |at: (usize, u64)| Slab::new(memory, map, geometry.page, at).map(Some);
+        let slab = |(slab, entry)| match entry {
+            0 => Ok(None),
+            entry => Slab::new(memory, map, geometry.page, (slab, entry)).map(Some),
+        };
         let slabs = entries.into_iter().enumerate().map(slab);
         let slabs = slabs.collect::<std::result::Result<Vec<_>, _>>()?;
         Ok(Found {
             base,
-            right,
             seed: settings.seed,
             geometry,
             slabs: Slabs::new(slabs, map.root_depth()),
@@ -177,57 +182,31 @@ impl<M: Memory> Found<M> {
     }
 }
 
-/// The store's settings, once this or another node has created it.
-fn agree<M: Memory>(memory: &M, map: &Map, base: u64, right: &M::Pages) -> Result<Settings> {
+/// The store's settings, which the first to ask decides.
+fn agree<M: Memory>(memory: &M, map: &Map, base: u64) -> Result<Settings> {
     let addr = map.settings(base);
     let look = || {
-        let look = || {
-            memory.snapshot(addr, SETTINGS_BYTES, |view| {
-                (Settings::state(view), Settings::load(view))
-            })
-        };
-        look().or_else(|error| insist(memory, error, &mut { look }))
+        memory.snapshot(addr, SETTINGS_BYTES, |view| {
+            (Settings::state(view), Settings::load(view))
+        })
     };
-    if let (State::Ready, settings) = look()? {
+    let known = look().or_else(|error| insist(memory, error, &mut { look }))?;
+    if let (State::Ready, settings) = known {
         return Ok(settings);
-    }
-    let _alone = Right::<M>::take(right, SETUP_PATIENCE)?;
-    if let (State::Ready, settings) = look()? {
-        return Ok(settings);
-    }
-    let settings = set_up(memory, map, base)?;
-    memory.update(addr, SETTINGS_BYTES, |view| settings.store(view))?;
-    memory.publish(addr)?;
-    Ok(settings)
-}
-
-/// Allocates the addresses of the buckets' locks, spread over the nodes.
-fn set_up<M: Memory>(memory: &M, map: &Map, base: u64) -> Result<Settings> {
-    let mut slabs = Vec::with_capacity(map.root_slabs());
-    for slab in 0..map.root_slabs() {
-        match memory.alloc_pages(map.home(slab), map.slab_buckets(slab)) {
-            Ok(addr) => slabs.push(addr),
-            Err(error) => {
-                for addr in slabs {
-                    memory.free(addr, map.slab_len(slab))?;
-                }
-                return Err(error.into());
-            }
-        }
-    }
-    let table: Vec<u8> = slabs.iter().flat_map(|addr| addr.to_le_bytes()).collect();
-    memory.write(map.root_table(base), &table)?;
-    for at in (0..table.len()).step_by(map.block) {
-        memory.publish(map.root_table(base) + at as u64)?;
     }
     // Odd, so never 0, which is what untouched memory shows.
     let magic = fastrand::u64(..) | 1;
-    Ok(Settings {
+    let mine = Settings {
         layout: LAYOUT,
         roots: map.roots as u64,
         seed: fastrand::u64(..),
         magic,
-    })
+    };
+    let decide = || memory.update(addr, SETTINGS_BYTES, |view| mine.store_if_new(view));
+    let settings = decide().or_else(|error| insist(memory, error, &mut { decide }))?;
+    // Nobody goes by what its writer could take along.
+    memory.publish(addr)?;
+    Ok(settings)
 }
 
 fn load_slabs<M: Memory>(
@@ -236,7 +215,7 @@ fn load_slabs<M: Memory>(
     base: u64,
 ) -> std::result::Result<Vec<u64>, MemoryError> {
     let mut table = vec![0; map.root_slabs() * 8];
-    memory.read(map.root_table(base), &mut table)?;
+    memory.read(map.entry(base, 0), &mut table)?;
     Ok(table
         .chunks_exact(8)
         .map(|c| u64::from_le_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]]))

@@ -7,9 +7,9 @@ use super::bus::{Message, News};
 use super::core::Core;
 use super::db::{Db, Mark};
 use super::held::Held;
-use super::lock::{Right, Scope};
+use super::lock::Scope;
+use super::right::Right;
 use crate::error::{Error, Result};
-use crate::layout::superblock::{self, FLUSH_BYTES, Flushes};
 use crate::memory::{Access, Memory};
 
 /// What a transaction is going to touch.
@@ -28,7 +28,7 @@ pub struct Transaction<'a, M: Memory> {
     /// Dropped after this value's own `drop`, which needs the buckets.
     held: Held<'a, M>,
     /// Outlives `held`: buckets are let go before the right to flush is.
-    _right: Option<Right<'a, M>>,
+    _right: Option<Right<M>>,
     began: u64,
 }
 
@@ -53,7 +53,7 @@ impl<M: Memory> Store<M> {
             true => core.hold_all(Access::Write)?,
             false => core.hold(&hashes, Access::Write)?,
         };
-        held.may_flush = plan.flush;
+        held.right = right.as_ref().map(Right::addr);
         let began = held.pinned.get().epoch;
         Ok(Transaction {
             core,
@@ -122,7 +122,7 @@ impl<M: Memory> Transaction<'_, M> {
 
     /// Whether it may flush.
     pub(crate) fn may_flush(&self) -> bool {
-        self.held.may_flush
+        self.held.right.is_some()
     }
 
     /// Takes a key besides those that were named, waiting for others no longer than `wait` where
@@ -210,7 +210,7 @@ impl<M: Memory> Db<'_, M> {
 
     /// Whether it may be flushed.
     pub(crate) fn may_flush(&self) -> bool {
-        self.scope.0.is_none_or(|held| held.may_flush)
+        self.scope.0.is_none_or(|held| held.right.is_some())
     }
 
     /// Removes every key of this database.
@@ -226,34 +226,21 @@ impl<M: Memory> Db<'_, M> {
     fn flush_some(&self, db: Option<u8>) -> Result<()> {
         let Some(held) = self.scope.0 else {
             let right = self.core.flush_right()?;
-            self.core.flush(db)?;
+            self.core.flush(db, right.addr())?;
             drop(right);
             self.core.tell(u64::MAX, &Message::Flush { db });
             return Ok(());
         };
-        if !held.may_flush {
+        let Some(right) = held.right else {
             return Err(Error::BadOption("the transaction was not planned to flush"));
-        }
+        };
         // Others see it at once.
         held.give_up_journal();
-        held.pinned.set(self.core.flush(db)?);
+        held.pinned.set(self.core.flush(db, right)?);
         held.news.borrow_mut().push(News {
             nodes: u64::MAX,
             message: Message::Flush { db },
         });
         Ok(())
-    }
-}
-
-impl<M: Memory> Core<M> {
-    /// Flushes, for a caller with the right to.
-    fn flush(&self, db: Option<u8>) -> Result<Flushes> {
-        let flushes = self.memory.update(self.base, FLUSH_BYTES, |view| {
-            superblock::flush(view, db);
-            Flushes::load(view)
-        })?;
-        // What was flushed must not come back with what home still has of this block.
-        self.memory.publish(self.base)?;
-        Ok(flushes)
     }
 }

@@ -68,6 +68,8 @@ fn a_process_keeps_its_packets_when_asked() {
     let serving = Serving::embedded(2, &fabric);
     let mut client = Client::connect(serving.addrs[1]);
     assert_eq!(client.call(&["SET", "a", "b"]), Answer::Text("OK".into()));
+    // Writes a block of node 0's.
+    assert_eq!(client.call(&["FLUSHALL"]), Answer::Text("OK".into()));
     assert_eq!(serving.interrupt(), [Some(130)]);
     let text = trace.text();
     assert!(

@@ -1,6 +1,7 @@
 //! What a node tells of the rack's members, for what is built on it: which memory is there,
 //! and which has died.
 
+use crate::host::names::Names;
 use crate::host::rebuilding::RebuildMetrics;
 use crate::node::Node;
 use rackmem_proto::wire::{HomeId, Tag};
@@ -23,6 +24,18 @@ impl Node {
         let home = Tag(addr).home();
         let host = self.inner.access.standing.host(home);
         host.filter(|_| self.inner.has_home(home))
+    }
+
+    /// Whether the memory that an address is in outlives the node that serves it: it is a region's
+    /// with copies ([`RegionSpec::survives`](crate::RegionSpec::survives)).
+    pub fn has_copies(&self, addr: u64) -> bool {
+        !Tag(addr).home().is_own()
+    }
+
+    /// How many nodes keep the names of regions, so that a minority of them may die; `None`: node 0
+    /// does ([`Config::copies`](crate::Config::copies)).
+    pub fn name_copies(&self) -> Option<u8> {
+        self.inner.access.agents.names.as_ref().map(Names::copies)
     }
 
     /// Whether a node is a member just now, as far as this process knows.

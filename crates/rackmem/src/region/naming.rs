@@ -4,7 +4,7 @@ use super::creating::{Absent, Purpose, Want, fits, open};
 use super::handle::Region;
 use super::row::{ROW, RegionInfo};
 use super::spec::RegionSpec;
-use super::{all_rows, await_table, copied, copies, creating::Opened};
+use super::{TABLE, all_rows, await_table, copied, copies, creating::Opened};
 use super::{find, insist, is_gone, name_lost, removing};
 #[cfg(doc)]
 use crate::error::{AccessError, AllocError};
@@ -213,5 +213,15 @@ impl Node {
         let spec = RegionSpec::new(name, len).element(type_hash);
         fits(name, &spec.what(), &found)?;
         Ok((found.addr, len))
+    }
+
+    /// Bytes of this node's memory that the table of names takes, which are given out from the
+    /// start ([`MemoryMetrics::given`](crate::diagnostics::MemoryMetrics::given)): of node 0,
+    /// or of every node where any may have to keep it.
+    pub fn bytes_of_names(&self) -> u64 {
+        match self.inner.id == 0 || self.name_copies().is_some() {
+            true => TABLE,
+            false => 0,
+        }
     }
 }

@@ -130,7 +130,6 @@ impl<M: Memory> Core<M> {
     /// So many more clients of this node have subscribed, or fewer. All who publish after this has
     /// returned know.
     pub fn subscribe(&self, kind: Kind, name: &[u8], more: i32) -> Result<()> {
-        let base = self.make_bus()?;
         let mut mine = lock(&self.bus.directory.mine);
         let names = mine.names.entry(kind).or_default();
         let count = names
@@ -145,13 +144,13 @@ impl<M: Memory> Core<M> {
         if head.len + entry.len() <= head.capacity {
             self.memory.write(head.addr + head.len as u64, &entry)?;
             mine.head.len += entry.len();
-            return self.show(base, &mine.head);
+            return self.show(&mine.head);
         }
-        self.rewrite(base, &mut mine)
+        self.rewrite(&mut mine)
     }
 
-    pub(super) fn show(&self, base: u64, head: &Head) -> Result<()> {
-        let at = self.directory_at(base, usize::from(self.memory.id()));
+    pub(super) fn show(&self, head: &Head) -> Result<()> {
+        let at = self.map.directory(self.base, usize::from(self.memory.id()));
         let show = || self.memory.update(at, BLOCK, |view| head.store(view));
         Ok(show().or_else(|_| {
             self.memory.accept(at)?;
@@ -159,7 +158,7 @@ impl<M: Memory> Core<M> {
         })?)
     }
 
-    fn rewrite(&self, base: u64, mine: &mut Log) -> Result<()> {
+    fn rewrite(&self, mine: &mut Log) -> Result<()> {
         let mut bytes = Vec::new();
         for (kind, names) in &mine.names {
             names
@@ -175,7 +174,7 @@ impl<M: Memory> Core<M> {
         };
         self.memory.write(head.addr, &bytes)?;
         let old = std::mem::replace(&mut mine.head, head);
-        self.show(base, &mine.head)?;
+        self.show(&mine.head)?;
         if old.capacity != 0 {
             self.memory.free(old.addr, old.capacity)?;
         }
@@ -184,9 +183,6 @@ impl<M: Memory> Core<M> {
 
     /// Shows `f` the subscriptions of every node that is there.
     pub(super) fn subscriptions<R>(&self, mut f: impl FnMut(usize, &Names) -> R) -> Result<Vec<R>> {
-        let Some(base) = self.bus()? else {
-            return Ok(Vec::new());
-        };
         let me = usize::from(self.memory.id());
         let mut others = lock(&self.bus.directory.others);
         others.resize_with(self.map.nodes, Log::default);
@@ -194,7 +190,7 @@ impl<M: Memory> Core<M> {
         for (node, log) in others.iter_mut().enumerate() {
             if node == me {
                 all.push(f(node, &lock(&self.bus.directory.mine).names));
-            } else if self.memory.is_member(node as u16) && self.catch_up_with(base, node, log) {
+            } else if self.memory.is_member(node as u16) && self.catch_up_with(node, log) {
                 all.push(f(node, &log.names));
             }
         }
@@ -202,8 +198,8 @@ impl<M: Memory> Core<M> {
     }
 
     /// Reads what is new in a node's log; `false` when its memory is gone.
-    fn catch_up_with(&self, base: u64, node: usize, log: &mut Log) -> bool {
-        let at = self.directory_at(base, node);
+    fn catch_up_with(&self, node: usize, log: &mut Log) -> bool {
+        let at = self.map.directory(self.base, node);
         let look = || -> std::result::Result<Head, MemoryError> {
             self.memory.snapshot(at, BLOCK, Head::load)
         };

@@ -12,12 +12,9 @@ impl<M: Memory> Core<M> {
     /// Hears no more, and frees what was said to this node and its log of subscriptions. For the
     /// time when none of its clients is left.
     pub fn stop_listening(&self) -> Result<()> {
-        let Some(base) = self.bus()? else {
-            return Ok(());
-        };
         let (block, mut bytes) = (self.map.block, Vec::new());
         for from in self.others() {
-            let lane = self.my_lane(base, from);
+            let lane = self.my_lane(from);
             let took = self.memory.update(lane, block, |view| {
                 lane::take(view, &mut bytes);
                 lane::listen(view, false);
@@ -35,7 +32,7 @@ impl<M: Memory> Core<M> {
         let mut mine = mine.unwrap_or_else(PoisonError::into_inner);
         let head = std::mem::take(&mut mine.head);
         if head.capacity != 0 {
-            self.show(base, &Head::default())?;
+            self.show(&Head::default())?;
             self.memory.free(head.addr, head.capacity)?;
         }
         Ok(())

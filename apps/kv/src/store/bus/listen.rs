@@ -51,12 +51,11 @@ impl<M: Memory> Store<M> {
     /// Returns when this node listens, which it does until the last of these is dropped.
     pub(crate) fn attend(&self) -> Result<Attention<M>> {
         let core = &self.core;
-        let base = core.make_bus()?;
         let attending = core.bus.attending.lock();
         let mut attending = attending.unwrap_or_else(PoisonError::into_inner);
         if !attending.listening {
-            core.open_lanes(base, true)?;
-            let ears = Ears::new(core, base);
+            core.open_lanes(true)?;
+            let ears = Ears::new(core);
             let weak = Arc::downgrade(core);
             std::thread::Builder::new()
                 .name(format!("kv-bus-{}", core.memory.id()))
@@ -76,14 +75,15 @@ impl<M: Memory> Core<M> {
         (0..self.map.nodes).filter(move |node| *node != me)
     }
 
-    pub(super) fn my_lane(&self, base: u64, from: usize) -> u64 {
-        self.lane_at(base, usize::from(self.memory.id()), from)
+    pub(super) fn my_lane(&self, from: usize) -> u64 {
+        self.map
+            .lane(self.base, usize::from(self.memory.id()), from)
     }
 
     /// Lets others know whether this node listens.
-    fn open_lanes(&self, base: u64, listens: bool) -> std::result::Result<(), MemoryError> {
+    fn open_lanes(&self, listens: bool) -> std::result::Result<(), MemoryError> {
         for from in self.others() {
-            let (lane, block) = (self.my_lane(base, from), self.map.block);
+            let (lane, block) = (self.my_lane(from), self.map.block);
             let open = || {
                 self.memory
                     .update(lane, block, |view| lane::listen(view, listens))
@@ -97,7 +97,7 @@ impl<M: Memory> Core<M> {
     }
 
     /// Whether nobody has attended for a while; the node does not listen any more then.
-    fn is_done(&self, base: u64) -> bool {
+    fn is_done(&self) -> bool {
         let attending = self.bus.attending.lock();
         let mut attending = attending.unwrap_or_else(PoisonError::into_inner);
         let idle = attending.count == 0;
@@ -108,7 +108,7 @@ impl<M: Memory> Core<M> {
         if done {
             attending.listening = false;
             // Whoever goes on to send fills a lane, and no more than that.
-            let _ = self.open_lanes(base, false);
+            let _ = self.open_lanes(false);
         }
         done
     }
@@ -135,7 +135,6 @@ impl<M: Memory> Core<M> {
 
 /// What the thread remembers from look to look.
 struct Ears {
-    base: u64,
     bytes: Vec<u8>,
     /// Lanes that could not be read the last time.
     failing: Vec<bool>,
@@ -147,9 +146,8 @@ struct Ears {
 }
 
 impl Ears {
-    fn new<M: Memory>(core: &Core<M>, base: u64) -> Self {
+    fn new<M: Memory>(core: &Core<M>) -> Self {
         Ears {
-            base,
             bytes: Vec::new(),
             failing: vec![false; core.map.nodes],
             lives: core.memory.lives(),
@@ -162,7 +160,7 @@ impl Ears {
     fn listen<M: Memory>(mut self, core: &Weak<Core<M>>) {
         let mut pause = SHORTEST;
         while let Some(core) = core.upgrade() {
-            if core.is_done(self.base) {
+            if core.is_done() {
                 return;
             }
             pause = match self.look(&core) {
@@ -190,7 +188,7 @@ impl Ears {
                 }
                 Err(_) => {
                     // What was in there may have died with its sender.
-                    let _ = core.memory.accept(core.my_lane(self.base, from));
+                    let _ = core.memory.accept(core.my_lane(from));
                     if !std::mem::replace(&mut self.failing[from], true) {
                         core.bus.hear(&Message::Everything);
                         core.bus.hear(&Message::Missed);
@@ -206,7 +204,7 @@ impl Ears {
         core: &Core<M>,
         from: usize,
     ) -> std::result::Result<bool, MemoryError> {
-        let (lane, block) = (core.my_lane(self.base, from), core.map.block);
+        let (lane, block) = (core.my_lane(from), core.map.block);
         if !core
             .memory
             .snapshot(lane, lane::HEADER, State::load)?

@@ -10,12 +10,8 @@
 //! and tells those who missed something that was published. The same when a node dies, with which
 //! messages may have gone.
 //!
-//! ```text
-//! bus       block n              directory of node n
-//!           block (1 + r)·N + s  the lane to node r from node s, of N nodes
-//! ```
-//!
-//! Nodes make the bus when one of them first needs it; until then it costs nothing.
+//! All of this is in the store's region (`layout/superblock.rs`); until somebody needs it nobody
+//! touches it.
 
 mod changes;
 mod directory;
@@ -28,12 +24,12 @@ mod publish;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::core::Core;
 use crate::error::Result;
-use crate::layout::superblock::{BUS, EVENTS, FLUSH_BYTES, SETTINGS_BYTES, WATCHERS};
+use crate::layout::superblock::{EVENTS, FLUSH_BYTES, SETTINGS_BYTES, WATCHERS};
 use crate::memory::{Memory, MemoryError};
 
 pub(crate) use self::changes::{Became, Change, watching};
@@ -51,8 +47,6 @@ const FAR: usize = 4;
 /// This node's part.
 #[derive(Default)]
 pub(crate) struct Bus {
-    /// Where the bus is, once known.
-    base: OnceLock<u64>,
     /// No more than there are servers on this store in this process.
     listeners: Mutex<Vec<Weak<dyn Listener>>>,
     attending: Mutex<listen::Attending>,
@@ -87,44 +81,6 @@ impl Bus {
 }
 
 impl<M: Memory> Core<M> {
-    /// Where the bus is, if a node has made it.
-    fn bus(&self) -> Result<Option<u64>> {
-        if let Some(base) = self.bus.base.get() {
-            return Ok(Some(*base));
-        }
-        match self.setting(BUS)? {
-            0 => Ok(None),
-            base => Ok(Some(*self.bus.base.get_or_init(|| base))),
-        }
-    }
-
-    /// Where the bus is.
-    fn make_bus(&self) -> Result<u64> {
-        if let Some(base) = self.bus()? {
-            return Ok(base);
-        }
-        let block = self.memory.block_size();
-        let len = (1 + self.map.nodes) * self.map.nodes * block;
-        let mine = self.memory.alloc_on(0, len)?;
-        let zeros = vec![0; block];
-        for at in (0..len).step_by(block) {
-            self.memory.write(mine + at as u64, &zeros)?;
-        }
-        let settings = self.map.settings(self.base);
-        let first = self.memory.update(settings, SETTINGS_BYTES, |view| {
-            let first = view.u64(BUS) == 0;
-            if first {
-                view.set_u64(BUS, mine);
-            }
-            first
-        })?;
-        match first {
-            true => self.memory.publish(settings)?,
-            false => self.memory.free(mine, len)?,
-        }
-        Ok(self.bus()?.unwrap_or(mine))
-    }
-
     /// A word of the superblock that rarely changes.
     fn setting(&self, at: usize) -> Result<u64> {
         let settings = self.map.settings(self.base);
@@ -166,15 +122,9 @@ impl<M: Memory> Core<M> {
                 view.set_u64(WATCHERS, others | if on { bit } else { 0 });
             })
         };
-        set().or_else(|error| self.insist(error, set))
-    }
-
-    fn directory_at(&self, base: u64, node: usize) -> u64 {
-        base + (node * self.map.block) as u64
-    }
-
-    fn lane_at(&self, base: u64, to: usize, from: usize) -> u64 {
-        base + (((1 + to) * self.map.nodes + from) * self.map.block) as u64
+        set().or_else(|error| self.insist(error, set))?;
+        // Who flushes next may die with this block.
+        Ok(self.memory.publish(self.base)?)
     }
 
     /// Tells the nodes in `nodes`, as bits. Who cannot be told is dead, or knows that it misses
@@ -184,20 +134,15 @@ impl<M: Memory> Core<M> {
         for node in (0..self.map.nodes as u16).filter(|node| nodes >> node & 1 != 0) {
             if node == me {
                 self.bus.hear(message);
-            } else if let Ok(Some(base)) = self.bus() {
+            } else {
                 // A message to a node that cannot be reached is one to a dead node: see `listen`.
-                let _ = self.send(base, usize::from(node), message);
+                let _ = self.send(usize::from(node), message);
             }
         }
     }
 
-    fn send(
-        &self,
-        base: u64,
-        to: usize,
-        message: &Message,
-    ) -> std::result::Result<(), MemoryError> {
-        let lane = self.lane_at(base, to, usize::from(self.memory.id()));
+    fn send(&self, to: usize, message: &Message) -> std::result::Result<(), MemoryError> {
+        let lane = self.map.lane(self.base, to, usize::from(self.memory.id()));
         let state = self.memory.snapshot(lane, lane::HEADER, lane::State::load);
         let state = state.or_else(|error| {
             // What it held died with a node; the receiver finds out as well.

@@ -20,7 +20,8 @@
 //! A node that dies in the middle has moved what it has moved. The rest dies with it, as with any
 //! node that dies.
 //!
-//! Node 0 has the superblock and the tables, which do not move.
+//! The store's region, with the superblock and the tables, does not move. Where it has no copies it
+//! is node 0's, which cannot leave.
 
 mod places;
 mod slabs;
@@ -57,7 +58,7 @@ pub struct Moved {
 /// Why a node does not leave, or has stopped to.
 #[derive(Debug)]
 pub enum CannotLeave {
-    /// It has the store's superblock.
+    /// It has the store's superblock, and the rack keeps no copies of that.
     KeepsTheStore,
     /// There is no other member that stays.
     Alone,
@@ -84,7 +85,7 @@ impl fmt::Display for CannotLeave {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::KeepsTheStore => f.write_str(
-                "it keeps the store's superblock, which does not move: the store ends with it",
+                "it has the store's root: the store ends with it (`copies = 3` in the rack's file would keep that)",
             ),
             Self::Alone => f.write_str("no other node stays"),
             Self::Stopped => f.write_str("it was stopped before everything was moved"),
@@ -187,6 +188,7 @@ impl<M: Memory> Core<M> {
         let mut pass = Pass::default();
         self.move_values(moved, &mut pass, go_on)?;
         self.move_slabs(moved, &mut pass, go_on)?;
+        self.move_right()?;
         moved.skipped = pass.skipped;
         Ok(pass)
     }

@@ -156,7 +156,10 @@ impl<M: Memory> Core<M> {
 
     /// Lets one of the nodes that stay give memory, each in its turn; the next one if it has none,
     /// or dies.
-    pub(super) fn alloc_elsewhere(&self, mut f: impl FnMut(u16) -> Maybe<u64>) -> Maybe<u64> {
+    pub(in crate::store) fn alloc_elsewhere(
+        &self,
+        mut f: impl FnMut(u16) -> Maybe<u64>,
+    ) -> Maybe<u64> {
         let nodes: Vec<u16> = self.others_that_stay(self.leaving_word()?).collect();
         let first = self.leaving.next.fetch_add(1, Relaxed);
         let mut last = MemoryError::OutOfMemory;
@@ -167,6 +170,15 @@ impl<M: Memory> Core<M> {
             }
         }
         Err(last)
+    }
+
+    /// The node that one of the first slabs is to be at. One that has not come yet is waited for.
+    pub(in crate::store) fn first_home(&self, slab: usize) -> Result<u16> {
+        let wanted = self.map.home(slab);
+        match self.memory.pages_survive() || self.leaving_word()? >> wanted & 1 == 0 {
+            true => Ok(wanted),
+            false => self.home_for(slab),
+        }
     }
 
     /// The node that a new slab is to be at: another than it would be if that one leaves,

@@ -51,9 +51,7 @@ impl<M: Memory> Core<M> {
         // From here on its addresses are not those of new locks any more: should this fail, they
         // stay unused.
         let held = self.hold_numbers(|_| buckets.clone().collect(), Access::Write)?;
-        let Some((at, known)) = self.entry_of(number)? else {
-            return Ok(());
-        };
+        let (at, known) = self.entry_of(number)?;
         let old = Slab::<M>::addr_of(known);
         let mut copies = Vec::new();
         let filled = self.fill(&held, &heads, buckets.start, &mut copies);

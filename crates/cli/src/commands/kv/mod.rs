@@ -45,10 +45,11 @@ One process per node; `rackmem switch --help` shows a rack.toml:
   rackmem kv --rack rack.toml --node 1 --listen 10.0.0.2:7379 --password secret
 
 With a `membership` in the file (`rackmem switch --help`) members may die and return; each change prints a line.
-Keys of a dead node answer NODELOST until it returns, and are absent afterwards. Node 0 holds the table of
-regions: when it dies, the store is lost. A node that is told to end (Ctrl-C, SIGTERM) moves its keys to the nodes that
-stay, and leaves; node 0 cannot. With copies, the store outlives any node, answers wait
-while one dies, and each command takes some round trips of a majority; half of `memory` is the store's. In rack.toml:
+Keys of a dead node answer NODELOST until it returns, and are absent afterwards. A node that is told to end
+(Ctrl-C, SIGTERM) moves its keys to the nodes that stay, and leaves. The names of regions and the store's root are node
+0's, with which the store ends, unless the file has `copies = 3`: then three nodes keep them, and any one may die or
+leave. With copies of the store itself, it outlives any node with all keys, answers wait while one dies,
+and each command takes some round trips of a majority; half of `memory` is the store's. In rack.toml:
   [kv]
   copies = 3               # or 5, or 7; at most as many as nodes
   survives = \"writes\"      # the default, and all that there is: what was answered is with a majority
