@@ -7,6 +7,7 @@ mod figures;
 pub mod locks;
 pub mod objects;
 mod points;
+pub mod store;
 mod tables;
 
 use super::{Progress, Result};
@@ -216,6 +217,7 @@ fn of_system(system: &str, platform: &Platform, told: bool) -> Vec<Parameter> {
     let agents = match platform.agents {
         Agents::HomeAndCache => "home agent 1, cache agent 1".to_owned(),
         Agents::Pool(threads) => format!("{threads} for both agents"),
+        Agents::Owners(threads) => format!("{threads}, each of a part"),
     };
     let misses = if platform.through_agents {
         "through the agents"

@@ -1,11 +1,10 @@
 //! The micro benchmark of §7.2: threads access blocks, one after the other.
 
+use super::accessing::{self, AccessFigures, Accessing, Draws, Operation};
 use super::layout::{Layout, Moves};
-use super::node::ModelNode;
-use super::program::{Goal, Next, Program, Steps};
-use super::{Experiment, Outcome, Platform, System, Thread, Workload};
+use super::program::{Goal, Program};
+use super::{Experiment, Platform, System, Thread, Workload};
 use crate::world::Random;
-use rackmem_proto::engine::Then;
 use rackmem_proto::wire::RequesterId;
 
 /// The paper's footprint, in blocks of 4 KiB: 8 GB for 8 nodes, of which 250 MB shared;
@@ -15,11 +14,11 @@ const PAPER_NODES: u32 = 8;
 const PAPER_SHARED: u32 = 64_000;
 const PAPER_CACHE: u32 = 1 << 18;
 /// Entries of a set of the cache (§6).
-const WAYS: u32 = 8;
+pub(super) const WAYS: u32 = 8;
 /// Entries of a way of the switch as it ships, for the paper's footprint.
-const SWITCH_SETS: u32 = 32_768;
+pub(super) const SWITCH_SETS: u32 = 32_768;
 /// The paper's epoch of the migration, in nanoseconds.
-const PERIOD: u64 = 10_000_000;
+pub(super) const PERIOD: u64 = 10_000_000;
 
 /// What is accessed, and how large everything is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -107,28 +106,8 @@ impl Experiment<Accesses> {
     }
 }
 
-/// What is measured of accesses.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct AccessFigures {
-    /// Of the operations, without an event of their own.
-    pub hits: u64,
-    /// Events that an owner refused, to be tried again.
-    pub refused: u64,
-    /// Time from an operation's beginning to its end, in nanoseconds: mean.
-    pub mean_wait: f64,
-    /// The longest of any thread.
-    pub longest_wait: u64,
-}
-
-impl Outcome<AccessFigures> {
-    /// Of the operations, how many hit, from 0 to 1.
-    pub fn hit_rate(&self) -> f64 {
-        self.per_operation(self.of.hits)
-    }
-}
-
 impl Program for Accesses {
-    type Thread = Accessing;
+    type Thread = Accessing<Stream>;
     type Figures = AccessFigures;
     const COUNTS_ENDING: bool = true;
 
@@ -162,117 +141,23 @@ impl Program for Accesses {
         workload: &Workload<Self>,
         id: RequesterId,
         random: Random,
-    ) -> Accessing {
-        let (hit, cold) = (platform.costs.hit, platform.costs.cold);
-        Accessing {
-            stream: Stream::new(*workload, id, random),
-            costs: (hit, cold),
-            began: None,
-            tally: Tally::default(),
-            ended: 0,
-            warm: false,
-            stops: false,
-        }
+    ) -> Accessing<Stream> {
+        let costs = (platform.costs.hit, platform.costs.cold);
+        Accessing::new(Stream::new(*workload, costs, id, random), false)
     }
 
-    fn figures<'t>(nodes: impl Iterator<Item = &'t [Thread<Accessing>]>) -> (AccessFigures, f64) {
-        let tallies: Vec<Tally> = nodes.flatten().map(|t| t.program.tally).collect();
-        let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
-        let most = |of: fn(&Tally) -> u64| tallies.iter().map(of).max().unwrap_or(0);
-        let fewest = tallies.iter().map(|tally| tally.operations).min();
-        let operations = sum(|tally| tally.operations).max(1);
-        let figures = AccessFigures {
-            hits: sum(|tally| tally.hits),
-            refused: sum(|tally| tally.refused),
-            mean_wait: sum(|tally| tally.waited) as f64 / operations as f64,
-            longest_wait: most(|tally| tally.longest),
-        };
-        let most = most(|tally| tally.operations).max(1);
-        (figures, fewest.unwrap_or(0) as f64 / most as f64)
+    fn figures<'t>(
+        nodes: impl Iterator<Item = &'t [Thread<Accessing<Stream>>]>,
+    ) -> (AccessFigures, f64) {
+        accessing::figures(nodes.flatten().map(|thread| &thread.program))
     }
-}
-
-#[derive(Clone, Copy, Default, Debug)]
-struct Tally {
-    operations: u64,
-    hits: u64,
-    refused: u64,
-    /// Time from the beginning of operations to their end, together and at most.
-    waited: u64,
-    longest: u64,
-}
-
-/// A thread that accesses one block after the other.
-pub struct Accessing {
-    stream: Stream,
-    costs: (u64, u64),
-    began: Option<u64>,
-    tally: Tally,
-    ended: u64,
-    warm: bool,
-    stops: bool,
-}
-
-impl Steps for Accessing {
-    type Shared = ();
-    const FORGETS_REFUSALS: bool = true;
-
-    fn next(&mut self, now: u64, missed: bool, _: &ModelNode, (): &mut ()) -> Next {
-        if let Some(began) = self.began.take() {
-            let tally = &mut self.tally;
-            tally.operations += 1;
-            tally.hits += u64::from(!missed);
-            tally.waited += now - began;
-            tally.longest = tally.longest.max(now - began);
-            self.ended += 1;
-        }
-        if self.stops {
-            return Next::Stop;
-        }
-        let Operation { goal, cold, warms } = self.stream.draw();
-        self.warm |= !warms;
-        self.began = Some(now);
-        Next::Access(goal, if cold { self.costs.1 } else { self.costs.0 })
-    }
-
-    fn refused(&mut self, _: Then) {
-        self.tally.refused += 1;
-    }
-
-    fn random(&mut self) -> &mut Random {
-        &mut self.stream.random
-    }
-
-    fn is_warm(&self) -> bool {
-        self.warm
-    }
-
-    fn ended(&mut self) -> u64 {
-        std::mem::take(&mut self.ended)
-    }
-
-    fn reset(&mut self) {
-        self.tally = Tally::default();
-    }
-
-    fn stop(&mut self) {
-        self.stops = true;
-    }
-}
-
-/// One operation: an access to eight bytes of a block.
-#[derive(Clone, Copy, Debug)]
-struct Operation {
-    goal: Goal,
-    /// Whether it is on another block than the operation before.
-    cold: bool,
-    /// Whether it belongs to the pass that warms the caches.
-    warms: bool,
 }
 
 /// A thread's operations.
-struct Stream {
+pub struct Stream {
     workload: Workload<Accesses>,
+    /// A look at the block of the operation before, and at any other.
+    costs: (u64, u64),
     random: Random,
     last: Option<u32>,
     warm: Warm,
@@ -288,12 +173,18 @@ struct Warm {
 }
 
 impl Stream {
-    fn new(workload: Workload<Accesses>, id: RequesterId, random: Random) -> Self {
+    fn new(
+        workload: Workload<Accesses>,
+        costs: (u64, u64),
+        id: RequesterId,
+        random: Random,
+    ) -> Self {
         let threads = u32::from(workload.threads);
         let first = u32::from(id.node) * threads + u32::from(id.slot);
         let skips = workload.program.sharing == 0;
         Stream {
             workload,
+            costs,
             random,
             last: None,
             warm: Warm {
@@ -306,21 +197,6 @@ impl Stream {
                 private: id.slot.into(),
                 private_step: threads,
             },
-        }
-    }
-
-    fn draw(&mut self) -> Operation {
-        let (block, warms) = match self.warm.next(&self.workload.program) {
-            Some(block) => (block, true),
-            None => (self.any(), false),
-        };
-        let cold = self.last != Some(block);
-        self.last = Some(block);
-        let writes = !self.percent(self.workload.reads);
-        Operation {
-            goal: Goal { block, writes },
-            cold,
-            warms,
         }
     }
 
@@ -342,6 +218,29 @@ impl Stream {
 
     fn percent(&mut self, percent: u8) -> bool {
         self.random.per_mille(u32::from(percent) * 10)
+    }
+}
+
+impl Draws for Stream {
+    type Shared = ();
+
+    fn draw(&mut self, (): &mut ()) -> Operation {
+        let (block, warms) = match self.warm.next(&self.workload.program) {
+            Some(block) => (block, true),
+            None => (self.any(), false),
+        };
+        let cold = self.last != Some(block);
+        self.last = Some(block);
+        let writes = !self.percent(self.workload.reads);
+        Operation {
+            goal: Goal { block, writes },
+            look: if cold { self.costs.1 } else { self.costs.0 },
+            warms,
+        }
+    }
+
+    fn random(&mut self) -> &mut Random {
+        &mut self.random
     }
 }
 
@@ -378,14 +277,14 @@ mod tests {
             ..Workload::default()
         };
         let id = RequesterId { node: 0, slot: 0 };
-        let mut stream = Stream::new(workload, id, Random::new(1));
-        while stream.draw().warms {}
-        let drawn: Vec<Operation> = (0..100_000).map(|_| stream.draw()).collect();
+        let mut stream = Stream::new(workload, (1, 2), id, Random::new(1));
+        while stream.draw(&mut ()).warms {}
+        let drawn: Vec<Operation> = (0..100_000).map(|_| stream.draw(&mut ())).collect();
         let share = |f: fn(&Operation) -> bool| {
             drawn.iter().filter(|operation| f(operation)).count() as f64 / 1e5
         };
         assert!((share(|o| !o.goal.writes) - 0.7).abs() < 0.01);
-        assert!((share(|o| !o.cold) - 0.4).abs() < 0.02);
+        assert!((share(|o| o.look == 1) - 0.4).abs() < 0.02);
         let private = workload.program.private();
         let shared = drawn.iter().filter(|o| o.goal.block >= private);
         assert!((shared.count() as f64 / 1e5 - 0.2).abs() < 0.01);

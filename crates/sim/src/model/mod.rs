@@ -17,15 +17,19 @@
 //! | program | threads | paper | figures |
 //! |---|---|---|---|
 //! | [`Accesses`] | access blocks, one after the other | Concordia §7.2 | `bench micro --sim` |
+//! | [`Keys`] | get and put popular keys | Concordia §7.3 | `repro --figure concordia-14` |
 //! | [`Sections`] | enter a lock, access its data, leave | Soul §5 | `bench lock --sim` |
 //!
 //! A seed decides a run. Where the numbers are from, and what of the papers' figures does not come
 //! out, is in `docs/simulation.md`.
 
 mod accesses;
+mod accessing;
 mod agenda;
+mod draw;
 mod fabric;
 mod guest;
+mod keys;
 mod layout;
 mod node;
 mod outcome;
@@ -38,7 +42,9 @@ mod servers;
 mod thread;
 mod working;
 
-pub use accesses::{AccessFigures, Accesses};
+pub use accesses::Accesses;
+pub use accessing::AccessFigures;
+pub use keys::Keys;
 pub use outcome::{Outcome, Traffic, Use};
 pub use params::{Agents, Costs, Experiment, Network, Platform, System, Workload};
 pub use program::Program;

@@ -3,7 +3,7 @@
 use super::agenda::Occurrence;
 use super::fabric::{Fabric, body};
 use super::guest::Guest;
-use super::layout::Layout;
+use super::layout::{Layout, nth};
 use super::program::{Inside, Steps};
 use super::servers::{Job, Servers};
 use super::thread::Thread;
@@ -11,7 +11,7 @@ use super::{EPOCH, Platform};
 use crate::site::{Deed, Load, LockDeed, Site};
 use rackmem_proto::engine::{Gcp, Note, Role, role};
 use rackmem_proto::flowcc::LocalStatus;
-use rackmem_proto::wire::{Dest, Kind, NodeId, Tag};
+use rackmem_proto::wire::{Dest, Header, Kind, NodeId, Tag};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a thread waits for.
@@ -23,6 +23,15 @@ pub enum Until {
     AnyOver,
     /// Another thread's write to a block, or the block's leaving.
     Changed(Tag),
+}
+
+/// Whose a message is where threads have their own parts: that of the memory, which is asked, or
+/// the requester.
+fn owner(header: &Header, asks: bool) -> u32 {
+    match asks {
+        true => nth(header.tag),
+        false => header.requester.slot.into(),
+    }
 }
 
 /// See the module. Its application threads are beside it.
@@ -75,14 +84,16 @@ impl ModelNode {
     /// A packet has come that an agent serves: the one for what the node holds, or the one for what
     /// others ask of its memory.
     pub fn arrive(&mut self, id: u32, fabric: &mut Fabric) {
-        let header = &fabric.packet(id).header;
+        let packet = fabric.packet(id);
+        let (header, asks) = (&packet.header, !matches!(packet.to, Dest::Requester(_)));
         let holds = match Gcp::takes(header.kind) {
             true => !header.kind.asks_directory(),
             false => matches!(role(self.site.id, header), Role::Cache | Role::Requester),
         };
         let cost = self.platform.costs.message(header.kind);
+        let whose = (holds, owner(header, asks));
         let agenda = &mut fabric.agenda;
-        self.servers.enqueue(holds, Job::Packet(id), cost, agenda);
+        self.servers.enqueue(whose, Job::Packet(id), cost, agenda);
     }
 
     /// A period of the migration ends: agents send what is due then. Nothing is lost,
@@ -150,9 +161,12 @@ impl ModelNode {
             match (deed, leaves) {
                 (Deed::Sent(output, load), None) => {
                     let cost = costs.message(output.header.kind);
-                    let holds = matches!(load, Load::Records(_));
+                    let whose = (
+                        matches!(load, Load::Records(_)),
+                        owner(&output.header, false),
+                    );
                     let job = Job::Post(output, load);
-                    self.servers.enqueue(holds, job, cost, &mut fabric.agenda);
+                    self.servers.enqueue(whose, job, cost, &mut fabric.agenda);
                 }
                 (Deed::Sent(output, load), Some(from)) => {
                     let header = &output.header;

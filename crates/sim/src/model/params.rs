@@ -126,6 +126,9 @@ pub enum Agents {
     HomeAndCache,
     /// So many threads, each for everything.
     Pool(u16),
+    /// So many threads, each for its own part of the memory, and for what is sent and answered to
+    /// its own requesters.
+    Owners(u16),
 }
 
 /// Hardware and programs.

@@ -289,6 +289,10 @@ impl<P: Program> ModelRack<P> {
         let of = |node: &ModelNode, nth| node.servers.used().nth(nth).unwrap_or(0);
         let (home_agent, cache_agent) = match self.experiment.platform.agents {
             Agents::HomeAndCache => (busiest(&|node| of(node, 0)), busiest(&|node| of(node, 1))),
+            Agents::Owners(owners) => {
+                let owner = |nth: u16| busiest(&|node| of(node, nth.into()));
+                ((0..owners).map(owner).fold(0.0, f64::max), 0.0)
+            }
             Agents::Pool(_) => {
                 let mean = |node: &ModelNode| {
                     let used = node.servers.used();

@@ -16,6 +16,10 @@ pub enum Job {
     Post(Output, Load<()>),
 }
 
+/// Whose a job is: whether it is about what the node holds of others' memory; which of the owners',
+/// where each thread has its own part.
+pub type Whose = (bool, u32);
+
 #[derive(Clone, Default)]
 struct Server {
     job: Option<Job>,
@@ -26,6 +30,7 @@ struct Server {
 /// See the module.
 pub struct Servers {
     node: u16,
+    agents: Agents,
     servers: Box<[Server]>,
     /// Jobs, and what they cost. As long at most as there are packets in flight,
     /// which the rack's threads bound.
@@ -40,11 +45,13 @@ impl Servers {
         let (servers, queues) = match agents {
             Agents::HomeAndCache => (2, 2),
             Agents::Pool(servers) => (servers.max(1), 1),
+            Agents::Owners(servers) => (servers.max(1), servers.max(1)),
         };
         Servers {
             node,
+            agents,
             servers: vec![Server::default(); servers.into()].into(),
-            queues: vec![VecDeque::new(); queues].into(),
+            queues: vec![VecDeque::new(); queues.into()].into(),
             longest: 0,
         }
     }
@@ -60,9 +67,14 @@ impl Servers {
         self.servers.iter_mut().for_each(|server| server.used = 0);
     }
 
-    /// A job for the agent of what the node holds, or for the one of what others ask; or for all.
-    pub fn enqueue(&mut self, holds: bool, job: Job, cost: u64, agenda: &mut Agenda) {
-        let queue = usize::from(holds).min(self.queues.len() - 1);
+    /// A job for the agent of what the node holds, or for the one of what others ask; or for all,
+    /// or for the owner.
+    pub fn enqueue(&mut self, (holds, owner): Whose, job: Job, cost: u64, agenda: &mut Agenda) {
+        let queue = match self.agents {
+            Agents::HomeAndCache => usize::from(holds),
+            Agents::Pool(_) => 0,
+            Agents::Owners(_) => owner as usize % self.queues.len(),
+        };
         let mut serving = match self.queues.len() {
             1 => 0..self.servers.len(),
             _ => queue..queue + 1,

@@ -56,6 +56,10 @@ pub fn model(figure: &Figure, effort: Effort, tell: Progress<'_>) -> Result<Opti
             };
             sim::run(&options, tell)?
         }
+        Model::Store => {
+            let scale = effort.scale;
+            sim::store::run(sim::store::Options { seed, scale }, tell)?
+        }
         Model::Locks(one) => sim::locks::run(
             &sim::locks::Options {
                 figures: vec![one],

@@ -1,8 +1,8 @@
 //! What all threads share: the words of locks above coherent memory, and who is inside.
 
+use super::super::draw::Chances;
 use super::super::layout::Layout;
 use super::Sections;
-use super::draw::Chances;
 use rackmem_baselines::locks::{Access, Op};
 
 /// Words of a block that locks use.
@@ -25,7 +25,7 @@ impl Memory {
     pub fn new(program: &Sections, layout: Layout) -> Self {
         Memory {
             layout,
-            chances: Chances::new(program),
+            chances: Chances::new(program.locks, program.keys, program.theta),
             words: vec![[0; WORDS]; layout.shared as usize].into(),
             inside: vec![(0, 0); program.locks as usize].into(),
         }

@@ -4,7 +4,6 @@
 //! As in Soul's rack a memory blade, the last node, is the home of everything and runs no threads.
 
 mod acting;
-mod draw;
 mod figures;
 mod locks;
 mod memory;

@@ -1,26 +1,25 @@
-//! Which lock is next: keys by Zipf's law, spread over the locks.
+//! Which place is next, a lock or a block: keys by Zipf's law, spread over the places.
 
-use super::Sections;
 use crate::world::Random;
 use std::sync::Arc;
 
-/// Chances of the locks.
+/// Chances of the places.
 #[derive(Clone)]
 pub struct Chances(Arc<[f64]>);
 
 impl Chances {
-    /// Of a workload's locks. The k-th most popular key is drawn in proportion to `1 / k^theta`,
-    /// and is in a lock that chance decides.
-    pub fn new(workload: &Sections) -> Self {
-        let mut weights = vec![0.0; workload.locks.max(1) as usize];
-        // The same for every seed: which keys share a lock is not what a run is about.
+    /// The k-th most popular key is drawn in proportion to `1 / k^theta`, and is in a place that
+    /// chance decides; where there are no more keys than places, each has its own.
+    pub fn new(places: u32, keys: u32, theta: f64) -> Self {
+        let mut weights = vec![0.0; places.max(1) as usize];
+        // The same for every seed: which keys share a place is not what a run is about.
         let mut random = Random::new(1);
-        for key in 0..workload.keys.max(1) {
-            let lock = match workload.keys > workload.locks {
+        for key in 0..keys.max(1) {
+            let place = match keys > places {
                 true => random.below(weights.len() as u64) as usize,
                 false => key as usize,
             };
-            weights[lock] += f64::from(key + 1).powf(-workload.theta);
+            weights[place] += f64::from(key + 1).powf(-theta);
         }
         let mut sum = 0.0;
         for weight in &mut weights {
@@ -34,29 +33,18 @@ impl Chances {
     /// The next.
     pub fn draw(&self, random: &mut Random) -> u32 {
         let at = (random.draw() >> 11) as f64 / (1u64 << 53) as f64;
-        let lock = self.0.partition_point(|&sum| sum <= at);
-        lock.min(self.0.len() - 1) as u32
+        let place = self.0.partition_point(|&sum| sum <= at);
+        place.min(self.0.len() - 1) as u32
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Scheme;
     use super::*;
 
     #[test]
-    fn popular_keys_make_popular_locks() {
-        let workload = Sections {
-            groups: 1,
-            pages: 1,
-            work: 0,
-            scheme: Scheme::Gcp,
-            locks: 4,
-            keys: 4,
-            theta: 1.0,
-            think: 0,
-        };
-        let chances = Chances::new(&workload);
+    fn popular_keys_make_popular_places() {
+        let chances = Chances::new(4, 4, 1.0);
         let mut random = Random::new(3);
         let mut seen = [0u32; 4];
         (0..100_000).for_each(|_| seen[chances.draw(&mut random) as usize] += 1);

@@ -1,0 +1,149 @@
+//! A thread that accesses one block after the other, and what is measured of it. Which block is
+//! next is for what [draws](Draws) it to say.
+
+use super::Outcome;
+use super::node::ModelNode;
+use super::program::{Goal, Next, Steps};
+use crate::world::Random;
+use rackmem_proto::engine::Then;
+
+/// Says what a thread accesses next.
+pub trait Draws {
+    /// What all threads share.
+    type Shared;
+
+    /// The next operation.
+    fn draw(&mut self, shared: &mut Self::Shared) -> Operation;
+    /// Chance.
+    fn random(&mut self) -> &mut Random;
+}
+
+/// One operation: an access to a block.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    /// To which.
+    pub goal: Goal,
+    /// What the thread's own work on it takes, in nanoseconds.
+    pub look: u64,
+    /// Whether it belongs to the pass that warms the caches.
+    pub warms: bool,
+}
+
+/// What is measured of accesses.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct AccessFigures {
+    /// Of the operations, without an event of their own.
+    pub hits: u64,
+    /// Events that an owner refused, to be tried again.
+    pub refused: u64,
+    /// Time from an operation's beginning to its end, in nanoseconds: mean.
+    pub mean_wait: f64,
+    /// The longest of any thread.
+    pub longest_wait: u64,
+}
+
+impl Outcome<AccessFigures> {
+    /// Of the operations, how many hit, from 0 to 1.
+    pub fn hit_rate(&self) -> f64 {
+        self.per_operation(self.of.hits)
+    }
+}
+
+/// The figures of all threads; operations of the one that had fewest, by those of the one that had
+/// most.
+pub fn figures<'t, D: 't>(threads: impl Iterator<Item = &'t Accessing<D>>) -> (AccessFigures, f64) {
+    let tallies: Vec<Tally> = threads.map(|thread| thread.tally).collect();
+    let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
+    let most = |of: fn(&Tally) -> u64| tallies.iter().map(of).max().unwrap_or(0);
+    let fewest = tallies.iter().map(|tally| tally.operations).min();
+    let operations = sum(|tally| tally.operations).max(1);
+    let figures = AccessFigures {
+        hits: sum(|tally| tally.hits),
+        refused: sum(|tally| tally.refused),
+        mean_wait: sum(|tally| tally.waited) as f64 / operations as f64,
+        longest_wait: most(|tally| tally.longest),
+    };
+    let most = most(|tally| tally.operations).max(1);
+    (figures, fewest.unwrap_or(0) as f64 / most as f64)
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Tally {
+    operations: u64,
+    hits: u64,
+    refused: u64,
+    /// Time from the beginning of operations to their end, together and at most.
+    waited: u64,
+    longest: u64,
+}
+
+/// A thread that accesses one block after the other.
+pub struct Accessing<D> {
+    draws: D,
+    began: Option<u64>,
+    tally: Tally,
+    ended: u64,
+    warm: bool,
+    stops: bool,
+}
+
+impl<D> Accessing<D> {
+    /// One that has accessed nothing. Unless it is warm, its first pass is yet to come.
+    pub fn new(draws: D, warm: bool) -> Self {
+        Accessing {
+            draws,
+            began: None,
+            tally: Tally::default(),
+            ended: 0,
+            warm,
+            stops: false,
+        }
+    }
+}
+
+impl<D: Draws> Steps for Accessing<D> {
+    type Shared = D::Shared;
+    const FORGETS_REFUSALS: bool = true;
+
+    fn next(&mut self, now: u64, missed: bool, _: &ModelNode, shared: &mut D::Shared) -> Next {
+        if let Some(began) = self.began.take() {
+            let tally = &mut self.tally;
+            tally.operations += 1;
+            tally.hits += u64::from(!missed);
+            tally.waited += now - began;
+            tally.longest = tally.longest.max(now - began);
+            self.ended += 1;
+        }
+        if self.stops {
+            return Next::Stop;
+        }
+        let Operation { goal, look, warms } = self.draws.draw(shared);
+        self.warm |= !warms;
+        self.began = Some(now);
+        Next::Access(goal, look)
+    }
+
+    fn refused(&mut self, _: Then) {
+        self.tally.refused += 1;
+    }
+
+    fn random(&mut self) -> &mut Random {
+        self.draws.random()
+    }
+
+    fn is_warm(&self) -> bool {
+        self.warm
+    }
+
+    fn ended(&mut self) -> u64 {
+        std::mem::take(&mut self.ended)
+    }
+
+    fn reset(&mut self) {
+        self.tally = Tally::default();
+    }
+
+    fn stop(&mut self) {
+        self.stops = true;
+    }
+}
