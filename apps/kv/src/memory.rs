@@ -141,6 +141,11 @@ pub trait Memory: Clone + Send + Sync + 'static {
         0
     }
 
+    /// The number of this node's incarnation: higher each time that it has come back.
+    fn life(&self) -> u64 {
+        0
+    }
+
     /// Whether this node cleans up after buckets that are spread to node `home`.
     fn looks_after(&self, home: u16) -> bool {
         home == self.id()

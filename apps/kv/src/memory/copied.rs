@@ -475,6 +475,10 @@ impl Memory for CopiedMemory {
         Memory::lives(&self.node)
     }
 
+    fn life(&self) -> u64 {
+        Memory::life(&self.node)
+    }
+
     fn used_bytes(&self) -> usize {
         Memory::used_bytes(&self.node)
     }

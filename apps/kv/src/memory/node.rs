@@ -262,6 +262,10 @@ impl Memory for Node {
             .fold(0, |sum, life| sum.wrapping_mul(31).wrapping_add(life))
     }
 
+    fn life(&self) -> u64 {
+        u64::from(self.incarnation_of(self.id()))
+    }
+
     fn accept(&self, addr: u64) -> Result<(), MemoryError> {
         Ok(self.accept_loss(addr)?)
     }

@@ -127,9 +127,14 @@ impl<M: Memory> Core<M> {
             })
         };
         let flushes = flush().or_else(|error| self.insist(error, flush))?;
-        // What was flushed must not come back with what home still has of this block.
+        let flushes = flushes.ok_or_else(|| self.busy())?;
+        // What was flushed must not come back with what home still has of this block. Who has taken
+        // the block over before it was there may have died with it.
         self.memory.publish(self.base)?;
-        flushes.ok_or_else(|| self.busy())
+        match self.newest_flushes()?.epoch >= flushes.epoch {
+            true => Ok(flushes),
+            false => Err(self.busy()),
+        }
     }
 
     /// The lock moves to a node that stays if it is this node's.

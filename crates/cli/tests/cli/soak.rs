@@ -7,16 +7,22 @@ use std::time::{Duration, Instant};
 
 /// Runs it and demands that nobody was told anything wrong; the last line.
 fn soak(options: &[&str]) -> Value {
+    soak_in_full(options).1
+}
+
+/// The same: the lines before the last, and that one.
+fn soak_in_full(options: &[&str]) -> (Vec<Value>, Value) {
     // Other tests share the processors: a member that gets none for a while is not dead.
     let patient = ["soak", "--json", "--lease-ms", "3000"];
     let output = run(&[&patient[..], options].concat());
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
-    let last = text.lines().last().unwrap_or_default();
-    let totals: Value = serde_json::from_str(last).expect("an object");
+    let lines = text.lines().map(serde_json::from_str);
+    let mut kills: Vec<Value> = lines.collect::<Result<_, _>>().expect("objects");
+    let totals = kills.pop().expect("the last line");
     assert_eq!(totals["violations"].as_array().map(Vec::len), Some(0));
     assert_eq!(totals["undecided"].as_u64().unwrap_or(0), 0);
-    totals
+    (kills, totals)
 }
 
 #[test]
@@ -60,6 +66,18 @@ fn nor_does_a_store_with_copies_whose_nodes_are_killed() {
     assert_eq!(totals["kills"], 3);
     assert_eq!(totals["lost_buckets"], 0);
     assert!(totals["put"].as_u64() > Some(20), "{totals}");
+}
+
+/// What a dead node alone had is lost, and nothing else: of node 0, too.
+#[test]
+fn nor_does_one_whose_root_has_copies_and_whose_node_0_is_killed() {
+    let rack = ["--root-copies", "3", "--nodes", "4", "--seed", "2"];
+    let (kills, totals) =
+        soak_in_full(&[&rack[..], &["--kills", "3", "--seconds", "120"]].concat());
+    assert_eq!(totals["kills"], 3);
+    assert!(totals["operations"].as_u64() > Some(1000), "{totals}");
+    let of_node_0 = |kill: &&Value| kill["victims"][0] == "node 0";
+    assert!(kills.iter().filter(of_node_0).count() > 0, "{kills:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 
 use super::directory::Head;
 use super::lane;
+use super::numbers::Arrival;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::store::core::Core;
@@ -24,8 +25,10 @@ impl<M: Memory> Core<M> {
                 self.memory.accept(lane)?;
                 continue;
             }
-            for taken in lane::unpack(&bytes) {
-                let _ = self.fetch(taken);
+            for (number, taken) in lane::unpack(&bytes) {
+                if self.bus.numbers.hear(from, number) != Arrival::Again {
+                    let _ = self.fetch(taken);
+                }
             }
         }
         let mine = self.bus.directory.mine.lock();

@@ -8,7 +8,8 @@
 //!
 //! message   0 size: u32 | kind: u8 | db: u8 | far: u8     size: the whole, a multiple of 8
 //!           8 first: u32 | second: u32                    bytes of the two parts
-//!          16 both parts, padded to 8; with `far` the address of memory that holds them
+//!          16 number: u64                                 (`numbers.rs`)
+//!          24 both parts, padded to 8; with `far` the address of memory that holds them
 //! ```
 //!
 //! One node writes to a lane and one empties it, so that nobody else waits for either.
@@ -22,7 +23,7 @@ const USED: usize = 8;
 /// Bytes before the first message: what a receiver looks at to see whether there is one.
 pub(super) const HEADER: usize = 16;
 /// Bytes of a message before its parts.
-const HEAD: usize = 16;
+const HEAD: usize = 24;
 const LISTENS: u64 = 1;
 const NOTE_DROPPED: u64 = 2;
 const PUBLISHED_DROPPED: u64 = 4;
@@ -97,8 +98,14 @@ impl Packed<'_> {
     }
 }
 
-/// Puts a message behind the others. `give_up`: if there is no room, the receiver is told so.
-pub(super) fn put(lane: &mut WindowMut<'_>, message: &Packed<'_>, give_up: bool) -> Put {
+/// Puts a message behind the others, with the number that `number` gives it. `give_up`: if there is
+/// no room, the receiver is told so.
+pub(super) fn put(
+    lane: &mut WindowMut<'_>,
+    message: &Packed<'_>,
+    number: impl FnOnce() -> u64,
+    give_up: bool,
+) -> Put {
     let (state, now) = (lane.u64(STATE), State::load(lane));
     if !now.listens {
         return Put::Deaf;
@@ -119,6 +126,7 @@ pub(super) fn put(lane: &mut WindowMut<'_>, message: &Packed<'_>, give_up: bool)
     lane.set_u64(at, head);
     let lens = message.first.len() as u64 | (message.second.len() as u64) << 32;
     lane.set_u64(at + 8, lens);
+    lane.set_u64(at + 16, number());
     match message.far {
         Some(addr) => {
             lane.set_u64(at + HEAD, addr);
@@ -162,14 +170,14 @@ pub(super) enum Taken {
     },
 }
 
-/// The messages that were in a lane, as far as they make sense.
-pub(super) fn unpack(mut bytes: &[u8]) -> impl Iterator<Item = Taken> {
+/// The messages that were in a lane, with their numbers, as far as they make sense.
+pub(super) fn unpack(mut bytes: &[u8]) -> impl Iterator<Item = (u64, Taken)> {
     std::iter::from_fn(move || {
         let word = |at: usize| {
             let word = bytes.get(at..at + 8)?.try_into().ok()?;
             Some(u64::from_le_bytes(word))
         };
-        let (head, lens) = (word(0)?, word(8)?);
+        let (head, lens, number) = (word(0)?, word(8)?, word(16)?);
         let size = head as u32 as usize;
         let (first, second) = (lens as u32 as usize, (lens >> 32) as usize);
         let (kind, db) = (Kind::from_byte((head >> 32) as u8)?, (head >> 40) as u8);
@@ -191,7 +199,7 @@ pub(super) fn unpack(mut bytes: &[u8]) -> impl Iterator<Item = Taken> {
             Taken::Here(Message::from_parts(kind, db, parts.0, parts.1))
         };
         bytes = &bytes[size..];
-        Some(taken)
+        Some((number, taken))
     })
 }
 
@@ -214,6 +222,14 @@ mod tests {
     fn messages_come_out_as_they_went_in_until_there_is_no_room() {
         let words: Vec<AtomicU64> = (0..32).map(|_| AtomicU64::new(0)).collect();
         let mut lane = WindowMut::new(&words, 0, 256);
+        let mut last = 0;
+        let mut put = |lane: &mut WindowMut<'_>, message: &Packed<'_>, give_up| {
+            let number = || {
+                last += 1;
+                last
+            };
+            super::put(lane, message, number, give_up)
+        };
         let key = packed(Kind::Key, b"a key", b"");
         assert_eq!(put(&mut lane, &key, true), Put::Deaf);
         listen(&mut lane, true);
@@ -239,34 +255,40 @@ mod tests {
         assert!(state.lost_published && !state.lost_notes);
         let mut all = unpack(&bytes);
         let here = |taken| match taken {
-            Some(Taken::Here(message)) => message,
+            Some((number, Taken::Here(message))) => (number, message),
             other => panic!("{other:?}"),
         };
         let note = Message::Key {
             db: 3,
             key: b"a key".to_vec(),
         };
-        assert_eq!(here(all.next()), note);
+        assert_eq!(here(all.next()), (1, note.clone()));
         let (channel, payload) = (b"channel".to_vec(), vec![7; 50]);
         assert_eq!(
             here(all.next()),
-            Message::Published {
-                shard: false,
-                channel,
-                payload
-            }
+            (
+                2,
+                Message::Published {
+                    shard: false,
+                    channel,
+                    payload
+                }
+            )
         );
         assert!(matches!(
             all.next(),
-            Some(Taken::Far {
-                kind: Kind::Shard,
-                addr: 77,
-                first: 1,
-                second: 2,
-                ..
-            })
+            Some((
+                3,
+                Taken::Far {
+                    kind: Kind::Shard,
+                    addr: 77,
+                    first: 1,
+                    second: 2,
+                    ..
+                }
+            ))
         ));
-        assert_eq!(here(all.next()), note);
+        assert_eq!(here(all.next()), (4, note));
         assert!(all.next().is_none());
         assert!(!State::load(&lane).is_news());
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::lane::{self, State, Taken};
 use super::message::Message;
+use super::numbers::Arrival;
 use crate::error::Result;
 use crate::memory::{Memory, MemoryError};
 use crate::store::Store;
@@ -92,6 +93,8 @@ impl<M: Memory> Core<M> {
                 self.memory.accept(lane)?;
                 open()
             })?;
+            // What lay there before is not to come back.
+            self.memory.publish(lane)?;
         }
         Ok(())
     }
@@ -216,7 +219,15 @@ impl Ears {
         let state = core
             .memory
             .update(lane, block, |view| lane::take(view, &mut bytes))?;
-        for taken in lane::unpack(&bytes) {
+        for (number, taken) in lane::unpack(&bytes) {
+            match core.bus.numbers.hear(from, number) {
+                Arrival::Next => {}
+                Arrival::Behind => {
+                    core.bus.hear(&Message::Everything);
+                    core.bus.hear(&Message::Missed);
+                }
+                Arrival::Again => continue,
+            }
             match core.fetch(taken) {
                 Ok(message) => core.bus.hear(&message),
                 Err(_) => core.bus.hear(&Message::Missed),

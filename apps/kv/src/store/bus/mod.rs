@@ -8,7 +8,7 @@
 //!
 //! A lane that stays full loses messages, and its receiver knows: it takes every key for changed
 //! and tells those who missed something that was published. The same when a node dies, with which
-//! messages may have gone.
+//! messages may have gone, and where one is missing by its number (`numbers.rs`).
 //!
 //! All of this is in the store's region (`layout/superblock.rs`); until somebody needs it nobody
 //! touches it.
@@ -20,12 +20,15 @@ mod lane;
 mod listen;
 mod message;
 mod news;
+mod numbers;
 mod publish;
 #[cfg(test)]
 mod tests;
 
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
+
+use rackmem::window::WindowMut;
 
 use super::core::Core;
 use crate::error::Result;
@@ -51,6 +54,7 @@ pub(crate) struct Bus {
     listeners: Mutex<Vec<Weak<dyn Listener>>>,
     attending: Mutex<listen::Attending>,
     directory: directory::Directory,
+    numbers: numbers::Numbers,
     /// How many of this node want to hear of every change.
     all_ears: Mutex<usize>,
 }
@@ -161,9 +165,10 @@ impl<M: Memory> Core<M> {
                 .write(addr + packed.first.len() as u64, packed.second)?;
             packed.far = Some(addr);
         }
-        let put = self.put(lane, &packed);
-        if let Some(addr) = packed.far
-            && !matches!(put, Ok(lane::Put::Done))
+        let put = self.put((to, lane), &packed);
+        // After an error it may lie there.
+        if let (Some(addr), Ok(put)) = (packed.far, &put)
+            && *put != lane::Put::Done
         {
             self.memory.free(addr, packed.len())?;
         }
@@ -173,13 +178,17 @@ impl<M: Memory> Core<M> {
     /// Puts a message in a lane, waiting for room for a while.
     fn put(
         &self,
-        lane: u64,
+        (to, lane): (usize, u64),
         packed: &lane::Packed<'_>,
     ) -> std::result::Result<lane::Put, MemoryError> {
         let (block, mut since) = (self.map.block, None);
         loop {
             let late = since.is_some_and(|since: Instant| since.elapsed() >= ROOM);
-            let put = |view: &mut rackmem::window::WindowMut<'_>| lane::put(view, packed, late);
+            let number = || {
+                let (nodes, life) = (self.map.nodes, self.memory.life());
+                self.bus.numbers.next(to, nodes, life)
+            };
+            let put = |view: &mut WindowMut<'_>| lane::put(view, packed, number, late);
             match self.memory.update(lane, block, put)? {
                 lane::Put::Full => {
                     since.get_or_insert_with(Instant::now);

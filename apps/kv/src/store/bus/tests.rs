@@ -2,7 +2,7 @@ use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::Duration;
 
 use super::{Listener, Message};
-use crate::memory::HeapMemory;
+use crate::memory::{HeapMemory, Memory};
 use crate::{ExpireIf, Options, Plan, Store};
 
 /// Longer than anything here takes on a loaded machine.
@@ -31,6 +31,26 @@ impl Diary {
         assert!(!late.timed_out(), "not among {pages:?}");
         let last = pages.iter().position(wanted).unwrap();
         pages.drain(..=last);
+    }
+
+    /// The payloads of what was published, and how often some of it was missed, up to this payload.
+    fn up_to(&self, last: &[u8]) -> (Vec<Vec<u8>>, usize) {
+        let payload = |message: &Message| match message {
+            Message::Published { payload, .. } => Some(payload.clone()),
+            _ => None,
+        };
+        let pages = self.pages.lock().unwrap();
+        let not_yet =
+            |pages: &mut Vec<Message>| !pages.iter().any(|m| payload(m).as_deref() == Some(last));
+        let (mut pages, late) = self.more.wait_timeout_while(pages, LONG, not_yet).unwrap();
+        assert!(!late.timed_out(), "not among {pages:?}");
+        let missed = pages
+            .iter()
+            .filter(|message| **message == Message::Missed)
+            .count();
+        let heard = pages.iter().filter_map(payload).collect();
+        pages.clear();
+        (heard, missed)
     }
 
     fn until_key(&self, name: &[u8]) {
@@ -157,4 +177,60 @@ fn published_messages_of_any_length_reach_the_nodes_that_have_subscribers() {
             .unwrap(),
         [2, 0]
     );
+}
+
+/// Where memory has copies a block may be again what it was, when a node has died with what others
+/// had written before it.
+#[test]
+fn a_lane_that_is_again_what_it_was_brings_nothing_twice_and_says_what_is_missing() {
+    let (one, other, diary) = rack(4096);
+    let _attention = one.attend().unwrap();
+    one.subscribe(super::SubscriptionKind::Channel, b"news", 1)
+        .unwrap();
+    let say =
+        |payload: &[u8]| assert_eq!(other.first().publish(false, b"news", payload).unwrap(), 1);
+    let core = &other.core;
+    let (lane, memory) = (core.map.lane(core.base, 0, 2), &core.memory);
+    let is_empty = || {
+        let used = |view: &rackmem::window::Window<'_>| view.u64(8);
+        memory.snapshot(lane, 16, used).unwrap() == 0
+    };
+    say(b"1");
+    diary.up_to(b"1");
+    let mut empty = vec![0; 4096];
+    memory.read(lane, &mut empty).unwrap();
+
+    // Its thread has taken one, and has yet to tell of it.
+    let pages = diary.pages.lock().unwrap();
+    say(b"2");
+    while !is_empty() {
+        std::thread::yield_now();
+    }
+    let far = vec![7; 3000];
+    say(&far);
+    say(b"3");
+    let mut before = vec![0; 4096];
+    memory.read(lane, &mut before).unwrap();
+    drop(pages);
+    let (heard, missed) = diary.up_to(b"3");
+    assert_eq!(
+        (heard, missed),
+        (vec![b"2".to_vec(), far, b"3".to_vec()], 0)
+    );
+    memory.write(lane, &before).unwrap();
+    let given = memory.live_bytes();
+    say(b"4");
+    assert_eq!(diary.up_to(b"4"), (vec![b"4".to_vec()], 0));
+    assert_eq!(memory.live_bytes(), given, "memory was freed twice");
+
+    let pages = diary.pages.lock().unwrap();
+    say(b"5");
+    while !is_empty() {
+        std::thread::yield_now();
+    }
+    say(b"6");
+    memory.write(lane, &empty).unwrap();
+    say(b"7");
+    drop(pages);
+    assert_eq!(diary.up_to(b"7"), (vec![b"5".to_vec(), b"7".to_vec()], 1));
 }

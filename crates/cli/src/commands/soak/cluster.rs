@@ -75,6 +75,8 @@ pub struct Plan {
     pub work: Option<Work>,
     /// Copies of the store, if it has some.
     pub copies: Option<String>,
+    /// Whether what `more` says has copies of the store's root.
+    pub root_copies: bool,
     /// More of rack.toml.
     pub more: String,
 }
@@ -400,6 +402,11 @@ impl Cluster {
     /// Whether the store has copies.
     pub fn has_copies(&self) -> bool {
         self.plan.copies.is_some()
+    }
+
+    /// Whether the store's root has copies, and its keys have none.
+    pub fn has_root_copies(&self) -> bool {
+        self.plan.root_copies
     }
 
     /// Where clients connect, by node.

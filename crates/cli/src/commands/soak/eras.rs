@@ -146,10 +146,11 @@ impl Eras {
         self.number += 1;
         let nodes = self.cluster.addrs().len();
         let copies = self.cluster.has_copies();
-        let (switch, victims) = match copies {
-            false => victims(&mut self.random, self.switch, nodes),
+        let (switch, victims) = match (copies, self.cluster.has_root_copies()) {
             // Any one, but the death of more might leave no majority.
-            true => (false, vec![self.random.usize(..nodes)]),
+            (true, _) => (false, vec![self.random.usize(..nodes)]),
+            (false, true) => any_one(&mut self.random, self.switch, nodes),
+            (false, false) => victims(&mut self.random, self.switch, nodes),
         };
         let (before, dead, after) = (
             self.between(300, 900),
@@ -370,6 +371,16 @@ pub fn victims(random: &mut fastrand::Rng, switch: bool, nodes: usize) -> (bool,
     };
     victims.dedup();
     (switch, victims)
+}
+
+/// The same where any one node may die, and the death of more might leave no majority.
+fn any_one(random: &mut fastrand::Rng, switch: bool, nodes: usize) -> (bool, Vec<usize>) {
+    let node = vec![random.usize(..nodes)];
+    match random.u8(..100) {
+        0..20 if switch => (true, Vec::new()),
+        20..40 if switch => (true, node),
+        _ => (false, node),
+    }
 }
 
 /// Ends clients however the scope that they run in ends.

@@ -74,11 +74,12 @@ fn copies_are_whole(cluster: &Cluster) -> Result<bool> {
     Ok(groups.rows.iter().all(whole))
 }
 
-/// Waits until live processes have all copies of the store, if it has some. `false` when told to
-/// stop.
+/// Waits until live processes have all copies of the store or of its root, if there are some.
+/// `false` when told to stop.
 pub fn has_copies_again(cluster: &Cluster, stop: &Stop) -> Result<bool> {
     let end = Instant::now() + HEALED;
-    while cluster.has_copies() && !copies_are_whole(cluster)? {
+    let copies = cluster.has_copies() || cluster.has_root_copies();
+    while copies && !copies_are_whole(cluster)? {
         if Instant::now() > end {
             return Err(Failure::new(
                 "a minute after all processes are back some copies of the store are missing",

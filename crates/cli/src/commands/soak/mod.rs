@@ -40,6 +40,7 @@ Examples:
   rackmem soak --membership etcd --kills 10          membership in an etcd that soak starts
   rackmem soak --fabric shm --kills 10               over shared memory
   rackmem soak --nodes 4 --copies 3                  a store with copies: no death may take anything
+  rackmem soak --root-copies 3                       copies of the store's root: node 0 dies as any other
   rackmem soak --locks --seconds 600                 threads of all nodes hold locks and report them
   rackmem soak --tight --locks                       caches too small for the locks in use
   rackmem soak --locks --starve                      while other processes keep every core busy
@@ -50,9 +51,10 @@ Examples:
   rackmem soak --starve --seconds 20 --seeds 0..25   25 racks, one after the other, and a summary
   rackmem --json soak --kills 4                      one object per kill, then the totals
 
-Node 0 is never killed: its memory holds the table of regions. If it is declared dead all the same, because the lease
-is too short for this machine, a run with --locks stops there and is judged. With --replicated, --objects or --copies
-any node is killed; with --bounded node 0, the home of the items, is stopped for less than its lease only.
+Node 0 is not killed without copies: its memory holds the table of regions. If it is declared dead all the same,
+because the lease is too short for this machine, a run with --locks stops there and is judged. With --replicated,
+--objects, --copies or --root-copies any node is killed; with --bounded node 0, the home of the items, is stopped for
+less than its lease only.
 Exit code 1: an answer contradicts linearizability, beyond the reported loss of a dead node's data; with --bounded, a
 value that was read is older than the bound, was written by nobody, or is older than what its reader knew.";
 
@@ -138,6 +140,9 @@ pub struct SoakArgs {
     /// Keep N copies: of the region [3], or of the store [one node has what it had last]
     #[arg(long, value_name = "N", conflicts_with_all = ["locks", "tight", "bounded"], value_parser = ["1", "3", "5", "7"])]
     copies: Option<String>,
+    /// Keep N copies of the names of regions and of the store's root, and none of its keys
+    #[arg(long, value_name = "N", conflicts_with_all = ["locks", "tight", "judged_whole", "copies"], value_parser = ["3", "5", "7"])]
+    root_copies: Option<String>,
     /// What the copies survive; with `file` or `sync` all nodes are killed at once as well
     #[arg(long, value_name = "WHAT", requires = "replicated", default_value = "memory", value_parser = ["memory", "file", "sync"])]
     durability: String,
@@ -268,9 +273,11 @@ fn run_one(args: &SoakArgs, seed: u64, stop: &Stop, json: bool) -> Result<Ended>
             }),
         }),
         copies: args.copies.clone().filter(|copies| copies != "1"),
-        more: match args.copies {
-            Some(_) => "replace_after = '200ms'\n".into(),
-            None => String::new(),
+        root_copies: args.root_copies.is_some(),
+        more: match (&args.copies, &args.root_copies) {
+            (_, Some(copies)) => format!("copies = {copies}\nreplace_after = '200ms'\n"),
+            (Some(_), None) => "replace_after = '200ms'\n".into(),
+            (None, None) => String::new(),
         },
     };
     let switch = plan.switch;

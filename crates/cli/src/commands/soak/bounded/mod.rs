@@ -128,6 +128,7 @@ pub fn run(
             hears: Arc::new(hears),
         }),
         copies: None,
+        root_copies: false,
         more: String::new(),
     };
     let Some(cluster) = Cluster::start(plan, stop)? else {

@@ -106,6 +106,7 @@ pub fn run(
             hears: Arc::new(hears),
         }),
         copies: None,
+        root_copies: false,
         more: format!("replace_after = '{replace}'\nstore = 'FOLDER/copies'\nmtu = 1500\n"),
     };
     let switch = plan.switch;
