@@ -67,6 +67,17 @@ fn what_is_home_stays_whoever_dies() {
     }
 }
 
+/// In this world a node comes back as a member of two groups and fills in both at once. What it
+/// fetched of their lines was put together in the same places: copies with the stamps of the
+/// others' and other bytes.
+#[test]
+fn a_node_that_fills_in_two_groups_keeps_them_apart() {
+    let config = config(Owners::HomeOnly, Faults::NONE, DEATHS);
+    if let Err(violation) = World::run(145, &config) {
+        panic!("{violation}");
+    }
+}
+
 #[test]
 fn racks_of_two_to_thirty_two_nodes_have_homes_with_copies() {
     for (nodes, copies) in [(2, 1), (3, 3), (8, 5), (32, 7)] {

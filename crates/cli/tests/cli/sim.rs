@@ -25,6 +25,15 @@ fn worlds_are_run_and_counted() {
     }
 }
 
+/// More of the block came to its home while what it was before went to a majority, and its keeper
+/// died: a judge that looks at home must not take that for what the majority has.
+#[test]
+fn what_comes_home_meanwhile_is_not_what_a_majority_has() {
+    let world = ["--rack", "replicated-home-switch", "--seed", "5000"];
+    let output = run(&[&["--json", "sim"], &world[..]].concat());
+    assert!(output.status.success(), "{}", stdout(&output));
+}
+
 #[test]
 fn groups_keep_homes_in_racks_that_are_asked_for_it() {
     for rack in ["replicated-home", "replicated-home-switch"] {

@@ -4,13 +4,23 @@ use super::{Outcome, Stamp};
 use crate::wire::{Dest, Header, Own, Record, RequesterId, Tag};
 
 /// Where segments of a line are put together before it is a line: one place for each,
-/// at every member.
+/// at every member. Groups know nothing of each other, so each has places of its own: a requester
+/// writes to one while packets for another one are late, and a node fills in several at once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Staging {
-    /// What this requester writes, by the parity of its number.
-    Of(RequesterId, u8),
-    /// What a member that fills fetches.
-    Fill(u8),
+    /// What this requester writes to a group, by the parity of its number.
+    Of(u16, RequesterId, u8),
+    /// What a member of a group that fills fetches.
+    Fill(u16, u8),
+}
+
+impl Staging {
+    /// The group.
+    pub fn group(self) -> u16 {
+        match self {
+            Staging::Of(group, ..) | Staging::Fill(group, _) => group,
+        }
+    }
 }
 
 /// The bytes that travel with a packet.

@@ -77,6 +77,11 @@ impl Filling<'_> {
     }
 }
 
+/// Where what is fetched of a line is put together.
+fn place(line: Tag, at: u8) -> Staging {
+    Staging::Fill(line.home().0, at)
+}
+
 impl Fill {
     /// Of a group whose first address this is.
     pub fn new(first: Tag) -> Self {
@@ -237,7 +242,7 @@ impl Fill {
         if stamp > lack.gathered {
             (lack.gathered, lack.received) = (stamp, Assembly::default());
         }
-        let at = Staging::Fill(at);
+        let at = place(header.tag, at);
         match lack.received.add(header.offset, len, filling.layout.line) {
             Some(true) => fx.stage(at),
             _ => return false,
@@ -265,9 +270,10 @@ impl Fill {
     ) -> bool {
         let lack = self.lacking.get(&tag);
         let lack = lack.filter(|lack| lack.syncing && lack.gathered == stamp);
-        let Some(at) = lack.and_then(|lack| lack.at).map(Staging::Fill) else {
+        let Some(at) = lack.and_then(|lack| lack.at) else {
             return false;
         };
+        let at = place(tag, at);
         self.has(filling, replica, (tag, stamp, at), fx)
     }
 

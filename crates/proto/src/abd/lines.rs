@@ -116,6 +116,7 @@ impl Lines {
 
     /// Frees the lines of a group: no copy of it is kept here.
     pub fn forget(&mut self, group: u16) {
+        self.staging.retain(|at, _| at.group() != group);
         let (first, last) = lines_of(group);
         let mut from = self.lines.split_off(&first);
         if let Some(next) = last.0.checked_add(1) {

@@ -199,7 +199,11 @@ impl Replica {
             return;
         }
         let mix = fx.defect() == Some(Defect::MixTwoWrites);
-        let at = Staging::Of(header.requester, header.seq.parity() as u8);
+        let at = Staging::Of(
+            header.tag.home().0,
+            header.requester,
+            header.seq.parity() as u8,
+        );
         let Some(row) = rows.enter(header, stamp, mix) else {
             return;
         };
@@ -236,7 +240,11 @@ impl Replica {
         rows: &mut Rows,
         fx: &mut impl Effects,
     ) {
-        let at = Staging::Of(header.requester, header.seq.parity() as u8);
+        let at = Staging::Of(
+            header.tag.home().0,
+            header.requester,
+            header.seq.parity() as u8,
+        );
         let Some(row) = rows.enter(header, stamp, false) else {
             return;
         };

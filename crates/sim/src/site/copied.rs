@@ -43,6 +43,8 @@ struct Turn {
     step: KeptStep,
     /// An operation is under way for it.
     asked: bool,
+    /// What a majority is to get.
+    keeps: Option<Block>,
     stays: Vec<Deed<Block>>,
 }
 
@@ -55,8 +57,9 @@ pub struct Copied {
     waiting: VecDeque<Packet>,
     turn: Option<Turn>,
     effects: Vec<Effect>,
-    /// Blocks that it has as a majority has them from now on.
-    pub news: Vec<(Tag, Came)>,
+    /// Blocks that it has as a majority has them from now on, and what a majority has. More may have
+    /// come to the block since.
+    pub news: Vec<(Tag, Came, Block)>,
 }
 
 impl Copied {
@@ -212,13 +215,13 @@ impl Site<Block, Copied> {
                 || line(header.tag).is_none(),
         };
         let (turn, step) = KeptTurn::begin(header, at, Host::defect(self));
-        let (asked, stays) = (false, Vec::new());
         Some(Turn {
             turn,
             body,
             step,
-            asked,
-            stays,
+            asked: false,
+            keeps: None,
+            stays: Vec::new(),
         })
     }
 
@@ -243,7 +246,9 @@ impl Site<Block, Copied> {
                 turn.stays = stays;
             }
             KeptStep::Keep(tag) => {
-                let bytes = to_line(self.memory.block(tag));
+                let block = self.memory.block(tag).clone();
+                let bytes = to_line(&block);
+                turn.keeps = Some(block);
                 self.part.begin(Command::Write(line(tag)?), bytes);
                 turn.asked = true;
             }
@@ -288,11 +293,13 @@ impl Site<Block, Copied> {
         if !done {
             return;
         }
+        let kept = turn.keeps.take();
         if came == Came::Placed {
             *self.memory.block(tag) = of_line(&value);
         }
+        let block = kept.unwrap_or_else(|| self.memory.block(tag).clone());
         self.part.in_place.put(tag, epoch);
-        self.part.news.push((tag, came));
+        self.part.news.push((tag, came, block));
     }
 }
 

@@ -234,14 +234,13 @@ impl World {
     /// What a keeper has found of blocks, and what has come home.
     pub(super) fn hear_of_blocks(&mut self, id: NodeId) {
         let at = usize::from(id);
-        for (tag, came) in std::mem::take(&mut self.nodes[at].part.news) {
+        for (tag, came, words) in std::mem::take(&mut self.nodes[at].part.news) {
             let seen = &mut self.copies.seen;
             seen.placed += u64::from(came == Came::Placed);
             seen.came_home += u64::from(came == Came::Home);
             if self.nodes[at].standing != Condition::Up {
                 continue;
             }
-            let words = self.nodes[at].memory(tag).clone();
             let action = match came {
                 Came::Placed => "put in place",
                 Came::Rescued => "rescued, to a majority",
