@@ -399,6 +399,38 @@ mod tests {
         assert_eq!(port(&mut memory, Kind::AbdReadAck, 2, Seq(1)), 0);
     }
 
+    /// A node fills in two groups at once, and a requester writes to two.
+    #[test]
+    fn segments_of_lines_of_different_groups_are_kept_apart() {
+        let id = RequesterId { node: 1, slot: 2 };
+        let places: [fn(u16, RequesterId) -> Staging; 2] = [
+            |group, _| Staging::Fill(group, 0),
+            |group, id| Staging::Of(group, id, 1),
+        ];
+        for place in places {
+            let mut memory = memory();
+            let mut segment = |group: u16, offset: u32, last: bool| {
+                let bytes = [group as u8 + 1; 128];
+                let (at, line) = (place(group, id), first_line(group));
+                let act = |_: &mut Abd, section: &mut Section<'_>| {
+                    section.stage(at);
+                    if last {
+                        section.commit(at, line, Stamp(7));
+                    }
+                };
+                memory.section((offset, &bytes), act);
+            };
+            segment(0, 0, false);
+            segment(1, 0, false);
+            segment(1, 128, true);
+            segment(0, 128, true);
+            for group in [0, 1] {
+                let line = memory.lines.line(first_line(group)).unwrap();
+                assert!(line.iter().all(|byte| *byte == group as u8 + 1), "{line:?}");
+            }
+        }
+    }
+
     #[test]
     fn lines_of_one_group_are_forgotten_and_no_others() {
         let mut memory = memory();

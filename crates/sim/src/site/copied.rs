@@ -57,8 +57,8 @@ pub struct Copied {
     waiting: VecDeque<Packet>,
     turn: Option<Turn>,
     effects: Vec<Effect>,
-    /// Blocks that it has as a majority has them from now on, and what a majority has. More may have
-    /// come to the block since.
+    /// Blocks that it has as a majority has them from now on, and what a majority has.
+    /// More may have come to the block since.
     pub news: Vec<(Tag, Came, Block)>,
 }
 
