@@ -68,14 +68,13 @@ fn a_process_keeps_its_packets_when_asked() {
     let serving = Serving::embedded(2, &fabric);
     let mut client = Client::connect(serving.addrs[1]);
     assert_eq!(client.call(&["SET", "a", "b"]), Answer::Text("OK".into()));
-    // Writes a block of node 0's.
+    // Writes a block of node 0's, which this node has read.
     assert_eq!(client.call(&["FLUSHALL"]), Answer::Text("OK".into()));
     assert_eq!(serving.interrupt(), [Some(130)]);
     let text = trace.text();
-    assert!(
-        text.lines().count() > 10 && text.contains("WriteMiss"),
-        "{text}"
-    );
+    for packet in ["ReadMiss", "WriteShared"] {
+        assert!(text.contains(packet), "{packet}: {text}");
+    }
     let bytes = std::fs::read(pcap.path()).expect("a capture");
     assert_eq!(bytes[..4], 0xa1b2_3c4d_u32.to_le_bytes());
     assert!(bytes.len() > 1000);
