@@ -8,7 +8,7 @@ use super::lookup::MAX_CHAIN;
 use super::value::Extents;
 use crate::command::events::{EXPIRED, expiry_channels};
 use crate::error::Result;
-use crate::layout::counters::Counts;
+use crate::layout::counters::{Counts, is_uncounted};
 use crate::layout::page::Record;
 use crate::layout::page_mut::PageMut;
 use crate::layout::superblock::{ALL_DATABASES, Flushes};
@@ -65,7 +65,7 @@ impl Broom<'_> {
                 // A flush has already taken its records off the books.
                 let counts = &mut cleaned.counts[usize::from(record.db())];
                 *counts = counts.plus(Counts::record(false, record.expiry != 0));
-                cleaned.expired += u64::from(usize::from(record.db()) < DATABASES);
+                cleaned.expired += u64::from(!is_uncounted(record.db()));
             }
             cleaned.removed = true;
             cleaned.freed.push_record(&page.page(), &record);
