@@ -1,7 +1,7 @@
 //! The micro benchmark of §7.2: threads access blocks, one after the other.
 
-use super::accessing::{self, AccessFigures, Accessing, Draws, Operation};
-use super::layout::{Layout, Moves};
+use super::accessing::{self, AccessFigures, Accessing, Draws, Operation, Sizes};
+use super::layout::Layout;
 use super::program::{Goal, Program};
 use super::{Experiment, Platform, System, Thread, Workload};
 use crate::world::Random;
@@ -13,12 +13,8 @@ const PAPER_WORKING_SET: u32 = 8 << 18;
 const PAPER_NODES: u32 = 8;
 const PAPER_SHARED: u32 = 64_000;
 const PAPER_CACHE: u32 = 1 << 18;
-/// Entries of a set of the cache (§6).
-pub(super) const WAYS: u32 = 8;
 /// Entries of a way of the switch as it ships, for the paper's footprint.
 pub(super) const SWITCH_SETS: u32 = 32_768;
-/// The paper's epoch of the migration, in nanoseconds.
-pub(super) const PERIOD: u64 = 10_000_000;
 
 /// What is accessed, and how large everything is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -112,26 +108,14 @@ impl Program for Accesses {
     const COUNTS_ENDING: bool = true;
 
     fn layout(platform: &Platform, workload: &Workload<Self>) -> Layout {
-        let Workload { nodes, program, .. } = *workload;
-        let ways = match platform.fully_associative {
-            true => program.cache(),
-            false => WAYS,
-        };
-        let moves = Moves {
-            scale: program.scale,
+        let program = workload.program;
+        let sizes = Sizes {
+            blocks: (program.private(), program.shared()),
+            cache: program.cache(),
             sets: program.switch_sets(),
-            period: PERIOD / u64::from(program.scale),
+            scale: program.scale,
         };
-        Layout {
-            nodes,
-            homes: (0, nodes),
-            private: program.private(),
-            shared: program.shared(),
-            cache: (program.cache(), ways),
-            locks: (0, 0),
-            locks_stay: true,
-            moves: (platform.system == System::Switch).then_some(moves),
-        }
+        accessing::layout(platform, workload.nodes, sizes)
     }
 
     fn shared(_: &Workload<Self>, _: &Layout) {}

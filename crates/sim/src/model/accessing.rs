@@ -1,11 +1,53 @@
 //! A thread that accesses one block after the other, and what is measured of it. Which block is
 //! next is for what [draws](Draws) it to say.
 
-use super::Outcome;
+use super::layout::{Layout, Moves};
 use super::node::ModelNode;
 use super::program::{Goal, Next, Steps};
+use super::{Outcome, Platform, System};
 use crate::world::Random;
 use rackmem_proto::engine::Then;
+
+/// Entries of a set of the cache (§6).
+const WAYS: u32 = 8;
+/// The paper's epoch of the migration, in nanoseconds.
+const PERIOD: u64 = 10_000_000;
+
+/// Sizes of a rack whose threads access blocks.
+pub(super) struct Sizes {
+    /// Blocks that only one node accesses, of each node, and those that all do.
+    pub blocks: (u32, u32),
+    /// Blocks that a node's cache holds.
+    pub cache: u32,
+    /// Entries of each of the switch's ways.
+    pub sets: usize,
+    /// Every size and the migration's period are the paper's divided by this.
+    pub scale: u32,
+}
+
+/// What such a rack has. Every node is the home of its part.
+pub(super) fn layout(platform: &Platform, nodes: u16, sizes: Sizes) -> Layout {
+    let moves = Moves {
+        scale: sizes.scale,
+        sets: sizes.sets,
+        period: PERIOD / u64::from(sizes.scale),
+    };
+    let (private, shared) = sizes.blocks;
+    let ways = match platform.fully_associative {
+        true => sizes.cache,
+        false => WAYS,
+    };
+    Layout {
+        nodes,
+        homes: (0, nodes),
+        private,
+        shared,
+        cache: (sizes.cache, ways),
+        locks: (0, 0),
+        locks_stay: true,
+        moves: (platform.system == System::Switch).then_some(moves),
+    }
+}
 
 /// Says what a thread accesses next.
 pub trait Draws {

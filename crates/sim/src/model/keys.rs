@@ -6,10 +6,10 @@
 //! who writes owns it. So the three calls are one access and two looks at a block that is there.
 //! Over delegation the operation is one question to the home of the key.
 
-use super::accesses::{PERIOD, SWITCH_SETS, WAYS};
-use super::accessing::{self, AccessFigures, Accessing, Draws, Operation};
+use super::accesses::SWITCH_SETS;
+use super::accessing::{self, AccessFigures, Accessing, Draws, Operation, Sizes};
 use super::draw::Chances;
-use super::layout::{Layout, Moves};
+use super::layout::Layout;
 use super::program::{Goal, Program};
 use super::{Agents, BLOCK, Experiment, Platform, System, Thread, Workload};
 use crate::world::Random;
@@ -93,25 +93,14 @@ impl Program for Keys {
     const COUNTS_ENDING: bool = true;
 
     fn layout(platform: &Platform, workload: &Workload<Self>) -> Layout {
-        let Workload { nodes, program, .. } = *workload;
-        let moves = Moves {
-            scale: program.scale,
+        let program = workload.program;
+        let sizes = Sizes {
+            blocks: (0, program.blocks()),
+            cache: program.cache(),
             sets: program.switch_sets(),
-            period: PERIOD / u64::from(program.scale),
+            scale: program.scale,
         };
-        Layout {
-            nodes,
-            homes: (0, nodes),
-            private: 0,
-            shared: program.blocks(),
-            cache: match platform.fully_associative {
-                true => (program.cache(), program.cache()),
-                false => (program.cache(), WAYS),
-            },
-            locks: (0, 0),
-            locks_stay: true,
-            moves: (platform.system == System::Switch).then_some(moves),
-        }
+        accessing::layout(platform, workload.nodes, sizes)
     }
 
     fn shared(workload: &Workload<Self>, _: &Layout) -> Chances {
