@@ -11,6 +11,7 @@ pub mod dbm;
 pub mod failover;
 pub mod failover_sim;
 pub mod hit;
+pub mod keys;
 pub mod kv;
 mod kv_memory;
 pub mod kv_rack;

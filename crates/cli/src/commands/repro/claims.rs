@@ -117,6 +117,25 @@ pub const CONCORDIA_13: &[Statement] = &[
         ours: |r| Some(vec![value(r, "switch/hot-blocks-back")?]) },
 ];
 
+/// By how much the store under Zipf's law is faster on FlowCC than on another system.
+fn store_gain(report: &Report, over: &str, reads: u8) -> Option<Vec<f64>> {
+    let [ours, other] = ["switch", over]
+        .map(|system| format!("inline/{system}/zipf/nodes-4/threads-1/reads-{reads}"));
+    Some(vec![by(report, &ours, &other)?])
+}
+
+#[rustfmt::skip]
+pub const CONCORDIA_14: &[Statement] = &[
+    Statement { says: "95% GET: Concordia over GAM", paper: Range::of(1.2, 2.5),
+        ours: |r| store_gain(r, "directory", 95) },
+    Statement { says: "95% GET: Concordia over Grappa", paper: Range::of(3.9, 5.0),
+        ours: |r| store_gain(r, "delegate", 95) },
+    Statement { says: "50% GET: Concordia over GAM", paper: Range::of(1.2, 4.2),
+        ours: |r| store_gain(r, "directory", 50) },
+    Statement { says: "50% GET: Concordia over Grappa", paper: Range::of(2.3, 2.6),
+        ours: |r| store_gain(r, "delegate", 50) },
+];
+
 /// By how much TPC-C is faster on FlowCC than on a classic directory.
 fn flowcc_gain(report: &Report, remote: u8) -> Option<Vec<f64>> {
     let [ours, gam] = ["switch", "directory"]

@@ -195,6 +195,13 @@ pub fn measure(here: Here, effort: Effort, tell: Progress<'_>) -> Result<Report>
     let mut report = Report::new("repro");
     match here {
         Here::Micro => micro(effort, &mut report, tell)?,
+        Here::Keys => {
+            let options = run::keys::Options {
+                duration: effort.duration,
+                ..run::keys::Options::default()
+            };
+            run::keys::run(&options, &mut report, tell)?;
+        }
         Here::Locks => {
             use run::lock::{Options, Part};
             let options = Options {
