@@ -103,12 +103,12 @@ def end(process):
         process.wait()
 
 
-def skips(file):
-    """The names, or patterns, of the file's tests that are left out."""
-    return [name for row in PLAN["skip"] if row["file"] == file for name in row["tests"]]
+def tests(table, file):
+    """The names, or patterns, of the file's tests that are in a table of the plan."""
+    return [name for row in PLAN[table] if row["file"] == file for name in row["tests"]]
 
 
-def output(suite, file, ports, seed, strict, left_out):
+def output(suite, file, ports, seed, strict, left_out, only):
     """What the suite prints when it runs a file."""
     arguments = ["--host", "127.0.0.1", "--port", str(ports[0]), "--durable", "--single", file]
     # The suite's parent listens on one of the 32 ports below this one: two runs want two.
@@ -118,6 +118,8 @@ def output(suite, file, ports, seed, strict, left_out):
     arguments += ["--tags", " ".join(f"-{row['tag']}" for row in PLAN["tag"])]
     for name in left_out:
         arguments += ["--skiptest", name]
+    for name in only:
+        arguments += ["--only", name]
     environment = os.environ | {
         "RACK_PORTS": " ".join(map(str, ports)),
         "RACK_SEED": str(seed),
@@ -157,19 +159,22 @@ def judge(text):
     return verdicts, hung
 
 
-def run(suite, file, ports, options):
+def run(suite, file, ports, options, left_out=(), only=()):
     """Every test's verdict. Tests that wait for ever are left out, one by one, and the file
     starts again without them."""
     hangs = []
     while True:
-        left_out = skips(file) + hangs
-        text = output(suite, file, ports, options.seed, options.strict, left_out)
+        skips = [*tests("skip", file), *left_out, *hangs]
+        text = output(suite, file, ports, options.seed, options.strict, skips, only)
         verdicts, hung = judge(text)
         whole = "The End" in text and hung is None
         if whole or hung is None or hung in hangs or len(hangs) == HANGS:
             break
         hangs.append(hung)
-    verdicts = [row for row in verdicts if row[1] not in hangs]
+    elsewhere = {*hangs, *left_out}
+    verdicts = [row for row in verdicts if row[1] not in elsewhere]
+    if only:
+        verdicts = [row for row in verdicts if row[0] not in ("skip", "ignore")]
     verdicts += [["hung", name] for name in hangs]
     if not whole:
         verdicts.append(["hung", "the file did not end"])
@@ -189,6 +194,16 @@ def count(verdicts):
             asked = ASKED.search(text)
             told.append(f"{kind}: {TRACE.split(text)[0]}{asked[0] if asked else ''}")
     return counts, told
+
+
+def served(file, options, **which):
+    """Every test's verdict, from a server of their own: one that ends, or is left in disorder,
+    costs one row only."""
+    target = redis_server() if options.redis else None
+    target = target or rack(program(options.bin), options.nodes, options.extra)
+    with target as ports:
+        one_node = file in PLAN["one_node"]["files"] or "only" in which
+        return run(options.suite, file, ports[:1] if one_node else ports, options, **which)
 
 
 def main():
@@ -211,12 +226,11 @@ def main():
     total = dict.fromkeys(COUNTS, 0)
     print(f"{'file':28}" + "".join(f"{name:>9}" for name in COUNTS), flush=True)
     for file in files:
-        # A server for each file: one that ends, or is left in disorder, costs one row only.
-        target = redis_server() if options.redis else None
-        target = target or rack(program(options.bin), options.nodes, options.extra)
-        with target as ports:
-            ports = ports[:1] if file in PLAN["one_node"]["files"] else ports
-            counts, told = count(run(options.suite, file, ports, options))
+        together = tests("together", file)
+        verdicts = served(file, options, left_out=together)
+        if together:
+            verdicts += served(file, options, only=together)
+        counts, told = count(verdicts)
         print(f"{file:28}" + "".join(f"{counts[name]:9}" for name in COUNTS), flush=True)
         total = {name: total[name] + counts[name] for name in COUNTS}
         if options.log:

@@ -494,3 +494,107 @@ fn what_would_expire_first_goes_first() {
     // Five are looked at for each that goes: the late ones nearly all stay.
     assert!(left * 2 > late, "{left} of {late}");
 }
+
+/// Keys of every form: short and long, of collections, with a time, and more than a page holds.
+#[test]
+fn databases_are_swapped() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    let mut waiting = Client::new(server.local_addr());
+    let mut watching = Client::new(server.local_addr());
+    for i in 0..300 {
+        client.say(&format!("SET many:{i} {i}"));
+    }
+    let long = "x".repeat(20_000);
+    client.say(&format!("SET long {long}"));
+    client.say("SET both zero EX 1000");
+    client.say("SET gone zero");
+    client.say("SELECT 1");
+    client.say("SET flushed before");
+    client.say("FLUSHDB");
+    client.say("HSET hash field value");
+    client.say("RPUSH list element");
+    client.say("SET both one");
+    client.say("SELECT 0");
+    watching.say("WATCH both never");
+    waiting.send(&[b"BLPOP", b"list", b"0"]);
+    while !client.say("CLIENT LIST").contains("flags=b") {}
+    assert_eq!(client.say("SWAPDB 0 1"), "+OK");
+    assert_eq!(waiting.reply(), "[\"list\" \"element\"]");
+    watching.say("MULTI");
+    watching.say("SET both watched");
+    assert_eq!(watching.say("EXEC"), "nil");
+    converse(
+        &mut client,
+        r#"
+        > DBSIZE
+        < :2
+        > MGET both long flushed
+        < ["one" nil nil]
+        > HGETALL hash
+        < ["field" "value"]
+        > TTL both
+        < :-1
+        > SELECT 1
+        < +OK
+        > DBSIZE
+        < :303
+        > MGET both gone many:299
+        < ["zero" "zero" "299"]
+        > STRLEN long
+        < :20000
+        "#,
+    );
+    assert!(
+        client
+            .say("INFO keyspace")
+            .contains("db1:keys=303,expires=1")
+    );
+    // A flush takes the keys that are the database's now.
+    converse(
+        &mut client,
+        r#"
+        > FLUSHDB
+        < +OK
+        > DBSIZE
+        < :0
+        > SELECT 0
+        < +OK
+        > DBSIZE
+        < :2
+        "#,
+    );
+    server.shutdown();
+}
+
+#[test]
+fn databases_are_swapped_in_transactions_and_scripts() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    converse(
+        &mut client,
+        r#"
+        > SET a 0
+        < +OK
+        > MULTI
+        < +OK
+        > SET b 0
+        < +QUEUED
+        > SWAPDB 0 1
+        < +QUEUED
+        > SET c 0
+        < +QUEUED
+        > EXEC
+        < [+OK +OK +OK]
+        > KEYS *
+        < ["c"]
+        > EVAL "redis.call('swapdb', 0, 1) return redis.call('dbsize')" 0
+        < :2
+        > SELECT 1
+        < +OK
+        > KEYS *
+        < ["c"]
+        "#,
+    );
+    server.shutdown();
+}

@@ -43,7 +43,7 @@ pub(super) fn failover<M: Memory>(_: &mut Call<'_, '_, M>) -> Outcome {
     Err("ERR FAILOVER requires connected replicas.".into())
 }
 
-/// Databases cannot be swapped at one moment in the whole rack; one with itself can.
+/// Swaps two databases at one moment in the whole rack.
 pub(super) fn swapdb<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let number = |i: usize, why: &'static str| parse_i64(call.word(i)).ok_or(why);
     let first = number(1, "ERR invalid first DB index")?;
@@ -52,9 +52,9 @@ pub(super) fn swapdb<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     if !all.contains(&first) || !all.contains(&second) {
         return Err("ERR DB index is out of range".into());
     }
-    if first != second {
-        return Err("ERR SWAPDB of two databases is not supported".into());
-    }
+    let db = call.db.select(first as u8);
+    let db = db.ok_or("ERR DB index is out of range")?;
+    db.swap_with(second as u8)?;
     call.reply.ok();
     Ok(())
 }

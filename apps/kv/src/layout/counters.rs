@@ -55,6 +55,16 @@ impl Counts {
         }
     }
 
+    /// What takes this back.
+    pub fn negative(self) -> Self {
+        Self {
+            keys: self.keys.wrapping_neg(),
+            expires: self.expires.wrapping_neg(),
+            // Who swept in between may look once more.
+            nearer: 0,
+        }
+    }
+
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }

@@ -50,7 +50,9 @@ pub(crate) const EXTENT_REF: usize = 16;
 pub(super) const EXTENT: u64 = 1;
 /// What stands in the place of doubt where a head page was moved.
 pub(super) const MOVED: u64 = 2;
-/// The flags' place in a record's first word.
+/// The database's place in a record's first word.
+pub(super) const DB_SHIFT: u32 = 48;
+/// The flags' place in it.
 const FLAGS_SHIFT: u32 = 56;
 /// The kind's place in it.
 const KIND_SHIFT: u32 = FLAGS_SHIFT + 1;
@@ -99,7 +101,7 @@ impl KeyId<'_> {
     /// A record's first word without its flags.
     #[inline]
     pub fn word(&self) -> u64 {
-        (self.hash >> 32) | (self.key.len() as u64) << 32 | u64::from(self.db) << 48
+        (self.hash >> 32) | (self.key.len() as u64) << 32 | u64::from(self.db) << DB_SHIFT
     }
 }
 
@@ -132,7 +134,7 @@ impl Record {
     }
 
     pub fn db(&self) -> u8 {
-        (self.word >> 48) as u8
+        (self.word >> DB_SHIFT) as u8
     }
 
     /// Offset of the key in the page.

@@ -243,6 +243,14 @@ impl<'a, 'v> PageMut<'a, 'v> {
         self.view.set_u64(record.at + 24, stamp);
     }
 
+    /// A record's key is of this database.
+    pub fn set_record_db(&mut self, record: &Record, db: u8, stamp: u64) {
+        let rest = self.view.u64(record.at) & !(0xff << DB_SHIFT);
+        self.view
+            .set_u64(record.at, rest | u64::from(db) << DB_SHIFT);
+        self.view.set_u64(record.at + 24, stamp);
+    }
+
     /// A record's value lies elsewhere, as long as before and the same.
     pub fn set_record_addr(&mut self, record: &Record, addr: u64) {
         self.view.set_u64(record.value_at(), addr);

@@ -34,6 +34,7 @@ mod refresh;
 mod reserve;
 mod right;
 mod splice;
+mod swap;
 mod transaction;
 mod undo;
 pub(crate) mod value;

@@ -165,18 +165,6 @@ impl<M: Memory> Held<'_, M> {
     }
 }
 
-impl Counts {
-    /// What takes this back.
-    fn negative(self) -> Self {
-        Counts {
-            keys: self.keys.wrapping_neg(),
-            expires: self.expires.wrapping_neg(),
-            // Who swept in between may look once more.
-            nearer: 0,
-        }
-    }
-}
-
 impl<'a, M: Memory> Scope<'a, M> {
     #[inline]
     fn journal(&self) -> Option<RefMut<'a, Journal>> {

@@ -18,6 +18,7 @@ const WRITE: Flags = Flags::WRITE;
 const SCRIPT: Flags = Flags::NOSCRIPT;
 const SCRIPT_READ: Flags = Flags::NOSCRIPT.and(Flags::READ);
 const WRITE_FAST: Flags = Flags::WRITE.and(Flags::FAST);
+const SWAP: Flags = WRITE_FAST.and(Flags::WHOLE);
 const WAITS_FAST: Flags = WRITE_FAST.and(Flags::NOSCRIPT);
 const LESS: Flags = Flags::WRITE.and(Flags::SHRINKS);
 const LESS_FAST: Flags = WRITE_FAST.and(Flags::SHRINKS);
@@ -200,7 +201,7 @@ impl<M: Memory> Table<M> {
         "replicaof" 3 ADMIN     NO_KEY     "5.0.0"  standalone::replicaof,   "Stays what it is: not a replica.";
         "slaveof"   3 ADMIN     NO_KEY     "1.0.0"  standalone::replicaof,   "Stays what it is: not a replica.";
         "failover" -1 ADMIN     NO_KEY     "6.2.0"  standalone::failover,    "Fails: there are no replicas.";
-        "swapdb"    3 WRITE_FAST NO_KEY    "4.0.0"  standalone::swapdb,      "Swaps a database with itself.";
+        "swapdb"    3 SWAP      NO_KEY     "4.0.0"  standalone::swapdb,      "Swaps two databases.";
         "module"   -2 ADMIN     NO_KEY     "4.0.0"  subcommand [standalone::of_module],  "Lists the modules: none.";
         "debug"    -2 ADMIN     NO_KEY     "1.0.0"  standalone::debug,       "Is not allowed.";
         "shutdown" -1 SHUTDOWN  NO_KEY     "1.0.0"  standalone::shutdown,    "Tells how to end the server.";
