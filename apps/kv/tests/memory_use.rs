@@ -239,3 +239,37 @@ fn what_is_read_survives() {
         assert_eq!(client.say("FLUSHALL"), "+OK");
     }
 }
+
+/// Under LFU what was used often stays, though all others were used later.
+#[test]
+fn what_is_used_often_survives() {
+    let memory = HeapMemory::new(4096, 64 << 20, 1);
+    let server = serve(&open(&memory));
+    let mut client = Client::new(server.local_addr());
+    let value = vec![b'v'; 8 << 10];
+    for policy in ["allkeys-lfu", "volatile-lfu"] {
+        let settings = format!("CONFIG SET maxmemory 4mb maxmemory-policy {policy}");
+        assert_eq!(client.say(&settings), "+OK");
+        assert_eq!(client.say("CONFIG SET maxmemory-samples 20"), "+OK");
+        let set = |client: &mut Client, key: &str| {
+            client.call(&[b"SET", key.as_bytes(), &value, b"EX", b"1000"])
+        };
+        for i in 0..20 {
+            let key = format!("hot:{i}");
+            assert_eq!(set(&mut client, &key), "+OK");
+            for _ in 0..200 {
+                client.say(&format!("STRLEN {key}"));
+            }
+            assert!(number(&client.say(&format!("OBJECT FREQ {key}"))) > 5);
+        }
+        for i in 0..2000 {
+            assert_eq!(set(&mut client, &format!("cold:{i}")), "+OK");
+        }
+        for i in 0..20 {
+            assert_eq!(client.say(&format!("EXISTS hot:{i}")), ":1", "{policy} {i}");
+        }
+        let left = number(&client.say("DBSIZE"));
+        assert!((100..600).contains(&left), "{left}");
+        assert_eq!(client.say("FLUSHALL"), "+OK");
+    }
+}

@@ -463,9 +463,9 @@ fn full_memory_makes_room_as_the_policy_says() {
     assert!(client.say("INFO stats").contains("evicted_keys:"));
     let failed = "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - argument(s) must be \
                   one of the following: noeviction, allkeys-random, volatile-random, volatile-ttl, \
-                  allkeys-lru, volatile-lru";
+                  allkeys-lru, volatile-lru, allkeys-lfu, volatile-lfu";
     assert_eq!(
-        client.say("CONFIG SET maxmemory-policy allkeys-lfu"),
+        client.say("CONFIG SET maxmemory-policy allkeys-fifo"),
         failed
     );
 }

@@ -27,30 +27,30 @@ pub(super) fn dump<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 struct Options {
     replace: bool,
     absolute: bool,
+    /// Seconds since the key was used.
+    idle: Option<i64>,
+    /// How often it is used, as a counter.
+    frequency: Option<u8>,
 }
 
-/// Times and frequencies of use are checked, and not kept.
 fn options<M: Memory>(call: &Call<'_, '_, M>) -> Result<Options, Failure> {
     let (mut options, mut i) = (Options::default(), 4);
-    let (mut idle, mut frequent) = (false, false);
     while i < call.args.len() {
         let more = i + 1 < call.args.len();
         if call.args.is(i, "replace") {
             options.replace = true;
         } else if call.args.is(i, "absttl") {
             options.absolute = true;
-        } else if call.args.is(i, "idletime") && more && !frequent {
+        } else if call.args.is(i, "idletime") && more && options.frequency.is_none() {
             i += 1;
-            if call.integer(i)? < 0 {
-                return Err("ERR Invalid IDLETIME value, must be >= 0".into());
-            }
-            idle = true;
-        } else if call.args.is(i, "freq") && more && !idle {
+            let idle = Some(call.integer(i)?).filter(|idle| *idle >= 0);
+            options.idle = Some(idle.ok_or("ERR Invalid IDLETIME value, must be >= 0")?);
+        } else if call.args.is(i, "freq") && more && options.idle.is_none() {
             i += 1;
-            if !(0..=255).contains(&call.integer(i)?) {
-                return Err("ERR Invalid FREQ value, must be >= 0 and <= 255".into());
-            }
-            frequent = true;
+            let frequency = u8::try_from(call.integer(i)?);
+            let frequency =
+                frequency.map_err(|_| "ERR Invalid FREQ value, must be >= 0 and <= 255")?;
+            options.frequency = Some(frequency);
         } else {
             return Err(SYNTAX.into());
         }
@@ -78,8 +78,25 @@ pub(super) fn restore<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     if !call.db.restore(key, put, expiry, options.replace)? {
         return Err(BUSY.into());
     }
+    note_use(call, &options, now);
     call.reply.ok();
     Ok(())
+}
+
+/// This node goes by what the payload says of the key's use, where the policy asks for that.
+fn note_use<M: Memory>(call: &Call<'_, '_, M>, options: &Options, now: u64) {
+    let control = &call.shared.control;
+    let policy = control.settings.policy();
+    let (db, key) = (call.db.number(), call.word(1));
+    let mut used = control.uses.of(db, key);
+    match (options.idle, options.frequency) {
+        (Some(idle), _) if policy.goes_by_use() => {
+            used.last = now.saturating_sub(idle.unsigned_abs().saturating_mul(1000));
+        }
+        (_, Some(count)) if policy.goes_by_count() => used.count = count,
+        _ => return,
+    }
+    control.uses.set(db, key, used);
 }
 
 /// The value of a payload.

@@ -104,11 +104,11 @@ pub(super) fn note_uses<M: Memory>(
     command: &Command<M>,
     args: Args<'_>,
 ) {
-    let (limit, settings) = (&shared.control.limit, &shared.control.settings);
-    let uses = limit.bytes() != 0 && settings.policy().goes_by_use();
-    if uses && !command.flags.has(Flags::LOOKS) {
+    let (uses, settings) = (&shared.control.uses, &shared.control.settings);
+    if settings.policy().goes_by_use() && !command.flags.has(Flags::LOOKS) {
+        let (now, counting) = (db.now(), settings.counting());
         let keys = command.keys.positions(args).map(|at| args.at(at));
-        keys.for_each(|key| shared.control.uses.note(db.number(), key));
+        keys.for_each(|key| uses.note(db.number(), key, now, counting));
     }
 }
 
@@ -168,34 +168,38 @@ fn choose<M: Memory>(shared: &Shared<M>) -> Result<Option<(Db<'_, M>, Vec<u8>)>>
     let policy = settings.policy();
     let among: fn(&Db<'_, M>) -> Result<usize> = match policy {
         Policy::None => return Ok(None),
-        Policy::AnyKey | Policy::AnyUnused => |db| db.len(),
-        Policy::AnyExpiring | Policy::FirstToExpire | Policy::ExpiringUnused => |db| db.expiring(),
+        Policy::AnyKey | Policy::AnyUnused | Policy::AnySeldom => |db| db.len(),
+        _ => |db| db.expiring(),
     };
     let Some(db) = database(&shared.store, among)? else {
         return Ok(None);
     };
+    let (now, counting) = (db.now(), settings.counting());
+    // Of two that are used as seldom the one goes that was not used for longer.
+    let rank = |key: &[u8]| {
+        let used = shared.control.uses.of(db.number(), key);
+        match policy.goes_by_count() {
+            true => (used.count_at(now, counting), used.last),
+            false => (0, used.last),
+        }
+    };
+    let any = || Ok(db.random_key()?.map(|key| (rank(&key), key)));
+    let expires = || Ok(expiring(&db)?.map(|(_, key)| (rank(&key), key)));
     let key = match policy {
         Policy::None => None,
         Policy::AnyKey => db.random_key()?,
         Policy::AnyExpiring => expiring(&db)?.map(|(_, key)| key),
         Policy::FirstToExpire => first(settings.samples(), || expiring(&db))?,
-        Policy::AnyUnused => first(settings.samples(), || {
-            Ok(db
-                .random_key()?
-                .map(|key| (shared.control.uses.last(db.number(), &key), key)))
-        })?,
-        Policy::ExpiringUnused => first(settings.samples(), || {
-            let found = expiring(&db)?;
-            Ok(found.map(|(_, key)| (shared.control.uses.last(db.number(), &key), key)))
-        })?,
+        Policy::AnyUnused | Policy::AnySeldom => first(settings.samples(), any)?,
+        Policy::ExpiringUnused | Policy::ExpiringSeldom => first(settings.samples(), expires)?,
     };
     Ok(key.map(|key| (db, key)))
 }
 
-/// The key with the lowest number of some.
-fn first(
+/// The key with the lowest rank of some.
+fn first<R: Ord>(
     samples: usize,
-    mut sample: impl FnMut() -> Result<Option<(u64, Vec<u8>)>>,
+    mut sample: impl FnMut() -> Result<Option<(R, Vec<u8>)>>,
 ) -> Result<Option<Vec<u8>>> {
     let mut first = None;
     for _ in 0..samples {

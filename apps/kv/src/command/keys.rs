@@ -274,24 +274,45 @@ fn refcount<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
-/// How often keys are used is not kept.
+/// What OBJECT FREQ and IDLETIME say where the policy does not tell.
+const NOT_COUNTED: &str = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. \
+     Please note that when switching between policies at runtime LRU and LFU data will take some time \
+     to adjust.";
+const NOT_TIMED: &str = "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note \
+     that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
+
+/// How often clients of this node use a key, as a counter.
 fn frequency<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    if call.db.meta(call.word(2))?.is_none() {
-        call.reply.nil();
-        return Ok(());
+    let (db, key, control) = (call.db, call.word(2), &call.shared.control);
+    match db.meta(key)? {
+        None => call.reply.nil(),
+        Some(_) if !control.settings.policy().goes_by_count() => return Err(NOT_COUNTED.into()),
+        Some(_) => {
+            let used = control.uses.of(db.number(), key);
+            let count = used.count_at(db.now(), control.settings.counting());
+            call.reply.int(i64::from(count));
+        }
     }
-    Err(
-        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that \
-         when switching between policies at runtime LRU and LFU data will take some time to adjust."
-            .into(),
-    )
+    Ok(())
 }
 
-/// The time of last use is not kept.
+/// For how many seconds clients of this node have not used a key; 0 where no policy asks for that.
 fn idle<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    match call.db.meta(call.word(2))? {
-        Some(_) => call.reply.int(0),
+    let (db, key, control) = (call.db, call.word(2), &call.shared.control);
+    let policy = control.settings.policy();
+    match db.meta(key)? {
         None => call.reply.nil(),
+        Some(_) if policy.goes_by_count() => return Err(NOT_TIMED.into()),
+        Some(_) => {
+            let last = control.uses.of(db.number(), key).last;
+            let known = policy.goes_by_use() && last != 0;
+            let idle = if known {
+                db.now().saturating_sub(last)
+            } else {
+                0
+            };
+            call.reply.int((idle / 1000) as i64);
+        }
     }
     Ok(())
 }

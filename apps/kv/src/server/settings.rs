@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::tracking;
+use super::uses::Counting;
 
 /// How much `slowlog-max-len` and `acllog-max-len` may be.
 const MAX_LOG: i64 = 1 << 16;
@@ -48,23 +49,34 @@ pub(crate) enum Policy {
     AnyUnused,
     /// The same of those that have an expiry.
     ExpiringUnused,
+    /// Such as this node's clients use seldom.
+    AnySeldom,
+    /// The same of those that have an expiry.
+    ExpiringSeldom,
 }
 
 impl Policy {
-    /// Whether the order matters in which keys are used.
+    /// Whether it matters when or how often keys are used.
     pub fn goes_by_use(self) -> bool {
-        matches!(self, Self::AnyUnused | Self::ExpiringUnused)
+        matches!(self, Self::AnyUnused | Self::ExpiringUnused) || self.goes_by_count()
+    }
+
+    /// Whether it matters how often.
+    pub fn goes_by_count(self) -> bool {
+        matches!(self, Self::AnySeldom | Self::ExpiringSeldom)
     }
 }
 
 /// The policies by their names in Redis, the one at the beginning first.
-const POLICIES: [(&str, Policy); 6] = [
+const POLICIES: [(&str, Policy); 8] = [
     ("noeviction", Policy::None),
     ("allkeys-random", Policy::AnyKey),
     ("volatile-random", Policy::AnyExpiring),
     ("volatile-ttl", Policy::FirstToExpire),
     ("allkeys-lru", Policy::AnyUnused),
     ("volatile-lru", Policy::ExpiringUnused),
+    ("allkeys-lfu", Policy::AnySeldom),
+    ("volatile-lfu", Policy::ExpiringSeldom),
 ];
 
 /// Keys whose copies at clients are looked after.
@@ -80,10 +92,12 @@ const BUSY: usize = 6;
 const LUA_TIME: usize = 7;
 const ACL_LOG: usize = 8;
 const SAMPLES: usize = 10;
+const LFU_FACTOR: usize = 12;
+const LFU_DECAY: usize = 13;
 
 /// The settings.
 #[derive(Debug)]
-pub(crate) struct Settings([Setting; 12]);
+pub(crate) struct Settings([Setting; 14]);
 
 impl Settings {
     /// As a server begins.
@@ -112,6 +126,8 @@ impl Settings {
             setting("maxmemory", Kind::Bytes, 0),
             setting("maxmemory-samples", Kind::Number(1, i32::MAX as i64), 5),
             setting(TRACKED, Kind::Number(0, i64::MAX), tracking::KEYS as i64),
+            setting("lfu-log-factor", Kind::Number(0, i32::MAX as i64), 10),
+            setting("lfu-decay-time", Kind::Number(0, i32::MAX as i64), 1),
         ])
     }
 
@@ -160,6 +176,14 @@ impl Settings {
     pub fn samples(&self) -> usize {
         let wanted = usize::try_from(self.get(SAMPLES)).unwrap_or(MAX_SAMPLES);
         wanted.min(MAX_SAMPLES)
+    }
+
+    /// How uses of keys are counted.
+    pub fn counting(&self) -> Counting {
+        Counting {
+            factor: self.get(LFU_FACTOR).unsigned_abs(),
+            decay: self.get(LFU_DECAY).unsigned_abs(),
+        }
     }
 
     /// What goes when the memory is full.

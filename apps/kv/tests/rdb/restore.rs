@@ -230,3 +230,40 @@ fn filled() -> Heap {
     Client::connect(server.local_addr()).ask(&["RPUSH", "list", "element"]);
     store
 }
+
+#[test]
+fn a_payload_says_how_its_key_was_used() {
+    let server = serve(&store(), ServerConfig::default());
+    let mut client = Client::connect(server.local_addr());
+    client.ask(&["SET", "a", "v"]);
+    let payload = client.ask_bytes(&[b"DUMP", b"a"]).unwrap();
+    let restore = |client: &mut Client, how: &[u8], number: &[u8]| {
+        let ok = client.ask_bytes(&[b"RESTORE", b"a", b"0", &payload, b"REPLACE", how, number]);
+        assert_eq!(ok.unwrap(), b"OK");
+    };
+    let policy = |client: &mut Client, policy| {
+        assert_eq!(
+            client.ask(&["CONFIG", "SET", "maxmemory-policy", policy]),
+            "OK"
+        );
+    };
+    assert!(
+        client
+            .ask(&["OBJECT", "FREQ", "a"])
+            .starts_with("ERR An LFU")
+    );
+    policy(&mut client, "allkeys-lru");
+    restore(&mut client, b"IDLETIME", b"1000");
+    let idle = |client: &mut Client| client.ask(&["OBJECT", "IDLETIME", "a"]).parse::<u64>();
+    assert!((1000..2000).contains(&idle(&mut client).unwrap()));
+    client.ask(&["GET", "a"]);
+    assert!(idle(&mut client).unwrap() < 1000);
+    policy(&mut client, "volatile-lfu");
+    assert!(
+        client
+            .ask(&["OBJECT", "IDLETIME", "a"])
+            .starts_with("ERR An LFU")
+    );
+    restore(&mut client, b"FREQ", b"100");
+    assert_eq!(client.ask(&["OBJECT", "FREQ", "a"]), "100");
+}

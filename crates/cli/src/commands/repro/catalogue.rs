@@ -252,7 +252,8 @@ pub const FIGURES: &[Figure] = &[
         statements: claims::CONCORDIA_14,
         why: "Only who is ahead of a directory can be compared: by how much hangs on what a hit costs there. Grappa's place hangs on what is assumed of it, so it is drawn twice: with one operation a \
               thread its wait for other packets bounds it, and with 64 tasks a core it is ahead of both, which the paper's was not. Half of the operations miss even at 95% GET, since popular pairs \
-              are spread over more blocks than a cache holds. A directory grows with the nodes there, as their threads do. On this machine a miss is a function call.",
+              are spread over more blocks than a cache holds. A directory grows with the nodes there, as their threads do. On this machine a miss is a function call that moves a block of 4 KiB, \
+              and delegation one that moves a word, so it is ahead.",
         ..BLANK
     },
     Figure {
