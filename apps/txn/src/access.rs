@@ -2,6 +2,7 @@
 
 use crate::error::TxnError;
 use crate::layout::Cell;
+use crate::tally::Counts;
 use rackmem::Value;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,17 +15,20 @@ pub enum Cause {
     Lock,
     /// What it has read was changed before it had it to write, or before it committed.
     Changed,
+    /// The rack has changed meanwhile: a node may have died in the middle of what it was to read.
+    Death,
 }
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Cause; 2] = [Cause::Lock, Cause::Changed];
+    pub const ALL: [Cause; 3] = [Cause::Lock, Cause::Changed, Cause::Death];
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Cause::Lock => "lock",
             Cause::Changed => "changed",
+            Cause::Death => "death",
         }
     }
 }
@@ -88,6 +92,12 @@ pub trait Access {
     /// # Errors
     /// Those of [`Access::read`].
     fn constant(&mut self, cell: Cell) -> Step<Vec<u8>>;
+
+    /// If this run commits, so much has been done. Where a database outlives nodes, that is kept
+    /// with it; otherwise it is nothing.
+    fn note(&mut self, done: Counts) {
+        let _ = done;
+    }
 }
 
 /// The record of a cell.

@@ -3,7 +3,7 @@
 
 use crate::access::{Access, Step};
 use crate::engine::{Engine, Outcome};
-use crate::error::Result;
+use crate::error::{Result, TxnError};
 use crate::inputs::{Remote, Terminal};
 use crate::load::Watch;
 use crate::random::{Constants, Random};
@@ -62,32 +62,44 @@ impl Done {
 /// # Errors
 /// The first of a terminal; the others are stopped.
 pub fn drive<E: Engine>(engine: &E, plan: &Plan, watch: &dyn Watch) -> Result<Done> {
+    let (done, error) = drive_since(engine, plan, watch, Instant::now());
+    error.map_or(Ok(done), Err)
+}
+
+/// The same, as a run that began then: deeds of several engines have one time. What terminals have
+/// done before an error is there, too.
+pub fn drive_since<E: Engine>(
+    engine: &E,
+    plan: &Plan,
+    watch: &dyn Watch,
+    began: Instant,
+) -> (Done, Option<TxnError>) {
     let nodes = engine.nodes().len();
     let run = Run {
         engine,
         plan,
         watch,
-        began: Instant::now(),
+        began,
         has_failed: AtomicBool::new(false),
     };
-    let tallies: Vec<Result<Tally>> = std::thread::scope(|scope| {
+    let tallies: Vec<(Tally, Option<TxnError>)> = std::thread::scope(|scope| {
         let all = (0..nodes).flat_map(|node| (0..plan.threads).map(move |nth| (node, nth)));
         let run = &run;
         let threads: Vec<_> = all
             .map(|(node, nth)| scope.spawn(move || run.terminal(node, nth)))
             .collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Tally>>| match thread.join() {
-            Ok(tally) => tally,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        threads.into_iter().map(join).collect()
+        let joined = threads.into_iter().map(|thread| thread.join());
+        joined
+            .map(|it| it.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
     });
     let time = run.began.elapsed();
-    let mut tally = Tally::default();
-    for one in tallies {
-        tally.add(one?);
+    let (mut tally, mut first) = (Tally::default(), None);
+    for (one, error) in tallies {
+        tally.add(one);
+        first = first.or(error);
     }
-    Ok(Done { tally, time })
+    (Done { tally, time }, first)
 }
 
 struct Run<'a, E> {
@@ -108,7 +120,7 @@ impl<E: Engine> Run<'_, E> {
     }
 
     /// The nth terminal of a node has a warehouse of that node, if there is one.
-    fn terminal(&self, node: usize, nth: usize) -> Result<Tally> {
+    fn terminal(&self, node: usize, nth: usize) -> (Tally, Option<TxnError>) {
         let layout = self.engine.layout();
         let scale = layout.scale;
         let home = usize::from(self.engine.nodes()[node].id());
@@ -137,11 +149,11 @@ impl<E: Engine> Run<'_, E> {
             asked += 1;
             if let Err(error) = desk.serve() {
                 self.has_failed.store(true, Relaxed);
-                return Err(error);
+                return (desk.tally, Some(error));
             }
             self.watch.ran();
         }
-        Ok(desk.tally)
+        (desk.tally, None)
     }
 }
 

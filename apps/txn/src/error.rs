@@ -7,7 +7,8 @@ use std::fmt;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TxnError {
-    /// The rack failed. A transaction that was being written may be there in part: there is no log.
+    /// The rack failed. A transaction that was being written may be there in part; in a database
+    /// with copies ([`crate::Locks::with_copies`]) it is there, or nothing of it.
     Rack(rackmem::Error),
     /// A table has more rows than it was made with room for.
     Full {

@@ -11,6 +11,9 @@
 //! | [`Objects`] | objects | commits if nothing that it has read has changed |
 //! | [`OneLock`] | coherent memory | has the one lock over the whole database ([`OnlyLock`]): to compare locks |
 //!
+//! With [`Locks::with_copies`] the database outlives nodes, and a transaction that a dead node was
+//! in the middle of is there, or nothing of it.
+//!
 //! The five transactions ([`transactions`]) are written once over all. [`load`] makes the rows,
 //! [`drive`] has terminals work on them, [`check`] looks at the specification's conditions of
 //! consistency.
@@ -59,9 +62,9 @@ mod tree;
 
 pub use access::{Access, Cause, Footprint, Halt, Step};
 pub use conditions::{Condition, Finding, Report, check};
-pub use drive::{Done, Limit, Plan, drive};
+pub use drive::{Done, Limit, Plan, drive, drive_since};
 pub use engine::{
-    Engine, LockFailure, Locks, Objects, OneLock, OnlyLock, Outcome, PATIENCE, RackLock,
+    Copies, Engine, LockFailure, Locks, Objects, OneLock, OnlyLock, Outcome, PATIENCE, RackLock,
 };
 pub use error::{Result, TxnError};
 pub use inputs::{Remote, Terminal};

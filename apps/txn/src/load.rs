@@ -78,7 +78,7 @@ fn load_at<E: Engine>(engine: &E, node: usize, seed: u64, watch: &dyn Watch) -> 
             watch.loaded(steps);
         }
     }
-    Ok(())
+    engine.rest(node)
 }
 
 /// Nobody else is there who could be in the way.

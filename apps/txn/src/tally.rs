@@ -85,6 +85,24 @@ pub struct Counts {
     pub delivered: u64,
 }
 
+impl Counts {
+    /// Nothing.
+    pub const NONE: Counts = Counts {
+        orders: 0,
+        payments: 0,
+        delivered: 0,
+    };
+
+    /// Both together.
+    pub fn and(self, other: Counts) -> Counts {
+        Counts {
+            orders: self.orders + other.orders,
+            payments: self.payments + other.payments,
+            delivered: self.delivered + other.delivered,
+        }
+    }
+}
+
 /// A transaction that has committed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Deed {

@@ -8,22 +8,20 @@
 //! refuse every lock that is merely at another node.
 
 use super::cells::{Cells, RISE};
+use super::record::Change;
+use super::survival::{Copies, Log, Moment, Settler, Survival, insist, passes};
+use super::table::{Held, LockId, LockTable};
 use super::{Engine, Outcome, PATIENCE};
 use crate::access::{Access, Cause, Footprint, Halt, Step, Used, UsedCells, used};
 use crate::error::{Result, TxnError};
 use crate::layout::{Cell, Layout};
+use crate::tally::Counts;
 #[cfg(test)]
-use crate::tests::Defect;
+use crate::tests::{Defect, Dying};
 use rackmem::Node;
-use rackmem::locked::{Entered, Reading, Right, RwLockArray, Writing};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Locks of a database at most: a node knows two million, of all that it does. Where there are
-/// more cells, several share one.
-const MAX_LOCKS: usize = 1 << 18;
-/// What a lock protects beside what is agreed on: a page cannot be empty.
-const LOCK_BYTES: usize = 8;
 /// How long a run waits for a lock at first. Each time that it is aborted this doubles.
 const FIRST_WAIT: Duration = Duration::from_millis(2);
 /// So often.
@@ -32,13 +30,14 @@ const DOUBLINGS: u32 = 6;
 /// The engine.
 #[derive(Debug)]
 pub struct Locks {
-    cells: Cells,
-    /// By node: the locks of each home.
-    locks: Vec<Vec<RwLockArray>>,
-    /// How many each home has.
-    counts: Vec<u32>,
+    pub(super) cells: Cells,
+    pub(super) table: LockTable,
+    /// Where the database outlives nodes.
+    pub(super) survival: Option<Survival>,
     #[cfg(test)]
     pub(crate) defect: Option<Defect>,
+    #[cfg(test)]
+    pub(crate) dying: Option<Dying>,
 }
 
 impl Locks {
@@ -46,37 +45,69 @@ impl Locks {
     /// nodes of the rack, or one: then the processes of the others do the same.
     ///
     /// # Errors
-    /// Those of [`Node::create_region`] and [`RwLockArray::attach`].
+    /// Those of [`Node::create_region`] and [`rackmem::locked::RwLockArray::attach`].
     pub fn new(nodes: &[Node], layout: Layout) -> Result<Locks> {
-        let mut engine = Locks {
-            cells: Cells::new(nodes, layout)?,
-            locks: nodes.iter().map(|_| Vec::new()).collect(),
-            counts: Vec::new(),
+        let cells = Cells::new(nodes, layout)?;
+        Ok(Locks {
+            table: LockTable::at_homes(&cells)?,
+            cells,
+            survival: None,
             #[cfg(test)]
             defect: None,
-        };
-        for home in 0..engine.cells.layout.parts().len() {
-            engine.add_home(home)?;
-        }
-        Ok(engine)
+            #[cfg(test)]
+            dying: None,
+        })
     }
 
-    fn add_home(&mut self, home: usize) -> Result<()> {
-        let parts = self.cells.layout.parts();
-        let count = (parts[home].cells as usize).clamp(1, MAX_LOCKS / parts.len());
-        let (name, bytes) = (format!("txn/{home}/locks"), count * RwLockArray::STRIDE);
-        let locks = self.cells.region(home, &name, bytes)?;
-        for (node, of_homes) in self.cells.nodes.iter().zip(&mut self.locks) {
-            of_homes.push(RwLockArray::attach(node, locks, count, LOCK_BYTES)?);
-        }
-        self.counts.push(count as u32);
-        Ok(())
+    /// The same in memory of which several nodes have copies: the database outlives the death of
+    /// fewer than half of them, and so do all transactions that have committed. One that a node was
+    /// in the middle of when it died has committed, or nothing of it is there.
+    ///
+    /// A transaction takes some rounds to a majority when it commits.
+    ///
+    /// # Errors
+    /// Those of [`Node::create_region`]: there are too few nodes yet, for example; those of
+    /// [`rackmem::locked::RwLock::in_region`].
+    pub fn with_copies(nodes: &[Node], layout: Layout, copies: &Copies) -> Result<Locks> {
+        let cells = Cells::with_copies(nodes, layout, copies.copies)?;
+        let table = LockTable::with_copies(&cells, copies.copies)?;
+        Ok(Locks {
+            survival: Some(Survival::new(&cells, &table, copies)?),
+            cells,
+            table,
+            #[cfg(test)]
+            defect: None,
+            #[cfg(test)]
+            dying: None,
+        })
     }
 
-    /// Which lock a cell is under.
-    fn lock_of(&self, cell: Cell) -> (u16, u32) {
-        let count = self.counts[usize::from(cell.home)];
-        (cell.home, cell.number % count)
+    /// Has the logs of dead nodes settled, if there may be any. The thread has no locks.
+    fn settle(&self, node: usize) -> Result<()> {
+        match &self.survival {
+            Some(survival) => survival.settle(&self.settler(node, &|| self.moment(node))),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn settler<'s>(&'s self, nth: usize, moment: Moment<'s>) -> Settler<'s> {
+        Settler {
+            cells: &self.cells,
+            table: &self.table,
+            nth,
+            moment,
+        }
+    }
+
+    /// Whether all logs of dead nodes are settled.
+    fn is_settled(&self, node: usize) -> bool {
+        let survival = self.survival.as_ref();
+        survival.is_none_or(|it| it.is_settled(&self.cells.nodes[node], node))
+    }
+
+    /// Whether what has ended a run passes, and the run may be tried again.
+    fn passes(&self, error: &TxnError) -> bool {
+        self.survival.is_some() && passes(error)
     }
 
     fn run(&self, node: usize, wait: Duration) -> Run<'_> {
@@ -85,6 +116,8 @@ impl Locks {
             node,
             wait,
             cells: UsedCells::new(),
+            before: BTreeMap::new(),
+            done: Counts::default(),
             locks: BTreeMap::new(),
         }
     }
@@ -110,37 +143,70 @@ impl Engine for Locks {
         let mut aborts = [0; Cause::ALL.len()];
         for tries in 0.. {
             let wait = FIRST_WAIT * (1 << u32::min(tries, DOUBLINGS));
+            self.settle(node)?;
             let mut run = self.run(node, wait);
-            let done = match body(&mut run) {
-                Ok(value) => Some((value, run.commit()?)),
-                Err(Halt::Rollback) => None,
-                Err(Halt::Failed(error)) => return Err(error),
-                Err(Halt::Abort(cause)) => {
-                    drop(run);
-                    aborts[cause as usize] += 1;
-                    if Instant::now() > end {
-                        return Err(TxnError::Starved { tries: tries + 1 });
-                    }
-                    pause(wait);
-                    continue;
+            let cause = match body(&mut run) {
+                Ok(value) => {
+                    let (value, footprint) = (Some(value), run.commit()?);
+                    return Ok(Outcome {
+                        value,
+                        aborts,
+                        footprint,
+                    });
                 }
+                Err(Halt::Rollback) => {
+                    let (value, footprint) = (None, Footprint::default());
+                    return Ok(Outcome {
+                        value,
+                        aborts,
+                        footprint,
+                    });
+                }
+                Err(Halt::Failed(error)) if self.passes(&error) => Cause::Death,
+                Err(Halt::Failed(error)) => return Err(error),
+                Err(Halt::Abort(cause)) => cause,
             };
-            let (value, footprint) = done.unzip();
-            return Ok(Outcome {
-                value,
-                aborts,
-                footprint: footprint.unwrap_or_default(),
-            });
+            drop(run);
+            aborts[cause as usize] += 1;
+            if Instant::now() > end {
+                return Err(TxnError::Starved { tries: tries + 1 });
+            }
+            pause(wait);
         }
         Err(TxnError::Starved { tries: u32::MAX })
     }
 
     fn peek(&self, node: usize, cell: Cell) -> Result<Vec<u8>> {
-        Ok(self.cells.load(node, cell)?.bytes)
+        let mut content = Vec::new();
+        let look = || {
+            self.settle(node)?;
+            content = self.cells.load(node, cell)?.bytes;
+            Ok(self.is_settled(node))
+        };
+        match self.survival {
+            Some(_) => insist(look)?,
+            None => content = self.cells.load(node, cell)?.bytes,
+        }
+        Ok(content)
     }
 
     fn poke(&self, node: usize, cell: Cell, content: &[u8]) -> Result<()> {
         self.cells.store(node, cell, RISE, content)
+    }
+
+    fn rest(&self, node: usize) -> Result<()> {
+        match self.survival {
+            Some(_) => self
+                .cells
+                .rest(node, usize::from(self.cells.nodes[node].id())),
+            None => Ok(()),
+        }
+    }
+
+    fn counted(&self, node: usize) -> Result<Option<Counts>> {
+        let survival = self.survival.as_ref();
+        let counted = survival.map(|it| it.counted(&self.cells.nodes[node]));
+        counted.transpose()
     }
 }
 
@@ -150,61 +216,51 @@ fn pause(at_most: Duration) {
     std::thread::sleep(Duration::from_micros(fastrand::u64(0..=micros / 4)));
 }
 
-/// A lock that a run has.
-enum Inside {
-    Reading(Entered<Reading>),
-    Writing(Entered<Writing>),
-}
-
 /// One run of a transaction.
 struct Run<'e> {
     engine: &'e Locks,
     node: usize,
     wait: Duration,
     cells: UsedCells,
-    locks: BTreeMap<(u16, u32), Inside>,
+    /// What cells were that have been changed, where there is a log.
+    before: BTreeMap<Cell, Vec<u8>>,
+    /// What the log counts.
+    done: Counts,
+    /// Left when this is dropped.
+    locks: BTreeMap<LockId, Held<'e>>,
 }
 
-impl Run<'_> {
-    fn enter<A: Right>(&self, lock: (u16, u32), wait: Duration) -> Step<Entered<A>> {
-        let locks = &self.engine.locks[self.node][usize::from(lock.0)];
-        let entered = locks.enter(lock.1 as usize, wait)?;
-        entered.ok_or(Halt::Abort(Cause::Lock))
-    }
-
-    fn leave(&self, lock: (u16, u32), inside: Inside) {
-        let locks = &self.engine.locks[self.node][usize::from(lock.0)];
-        match inside {
-            Inside::Reading(entered) => locks.leave(entered),
-            Inside::Writing(entered) => locks.leave(entered),
+impl<'e> Run<'e> {
+    fn enter(&self, lock: LockId, to_write: bool) -> Step<Held<'e>> {
+        let engine = self.engine;
+        let entered = engine.table.enter(self.node, lock, (to_write, self.wait))?;
+        let held = entered.ok_or(Halt::Abort(Cause::Lock))?;
+        // The lock may be one that a dead node had, and the cell what it was in the middle of.
+        match engine.is_settled(self.node) {
+            true => Ok(held),
+            false => Err(Halt::Abort(Cause::Death)),
         }
     }
 
     fn lock_to_read(&mut self, cell: Cell) -> Step<()> {
-        let lock = self.engine.lock_of(cell);
+        let lock = self.engine.table.lock_of(cell);
         if !self.locks.contains_key(&lock) {
-            let entered = self.enter(lock, self.wait)?;
-            self.locks.insert(lock, Inside::Reading(entered));
+            let held = self.enter(lock, false)?;
+            self.locks.insert(lock, held);
         }
         Ok(())
     }
 
     fn lock_to_write(&mut self, cell: Cell) -> Step<()> {
-        let lock = self.engine.lock_of(cell);
-        let read = match self.locks.remove(&lock) {
-            Some(Inside::Writing(entered)) => {
-                self.locks.insert(lock, Inside::Writing(entered));
-                return Ok(());
-            }
-            other => other,
+        let lock = self.engine.table.lock_of(cell);
+        let was_read = match self.locks.get(&lock) {
+            Some(held) if held.is_alone() => return Ok(()),
+            other => other.is_some(),
         };
-        let was_read = read.is_some();
-        if let Some(inside) = read {
-            self.leave(lock, inside);
-        }
-        let entered = self.enter(lock, self.wait)?;
-        self.locks.insert(lock, Inside::Writing(entered));
-        match was_read && self.looks_again() && !self.is_as_read(lock)? {
+        self.locks.remove(&lock);
+        let held = self.enter(lock, true)?;
+        self.locks.insert(lock, held);
+        match was_read && self.engine.looks_again() && !self.is_as_read(lock)? {
             true => Err(Halt::Abort(Cause::Changed)),
             false => Ok(()),
         }
@@ -212,8 +268,8 @@ impl Run<'_> {
 
     /// Whether all that was read under a lock is as it was, after the lock was left to get it to
     /// write: then it is as if it had never been left.
-    fn is_as_read(&self, lock: (u16, u32)) -> Step<bool> {
-        let under = |cell: &Cell| self.engine.lock_of(*cell) == lock;
+    fn is_as_read(&self, lock: LockId) -> Step<bool> {
+        let under = |cell: &Cell| self.engine.table.lock_of(*cell) == lock;
         for (cell, used) in self.cells.iter().filter(|(cell, _)| under(cell)) {
             if self.engine.cells.version(self.node, *cell)? != used.version {
                 return Ok(false);
@@ -229,28 +285,69 @@ impl Run<'_> {
         })?)
     }
 
+    /// To be changed. What it was is kept for the log.
+    fn changed(&mut self, cell: Cell) -> Step<&mut [u8]> {
+        let has_log = self.engine.survival.is_some();
+        let used = self.used(cell)?;
+        if has_log && !used.is_changed {
+            let before = used.bytes.clone();
+            self.before.insert(cell, before);
+        }
+        Ok(self.used(cell)?.change())
+    }
+
     fn commit(self) -> Result<Footprint> {
-        self.engine.cells.commit(self.node, &self.cells)
+        let survival = self.engine.survival.as_ref();
+        let Some(survival) = survival.filter(|_| !self.before.is_empty()) else {
+            return self.engine.cells.commit(self.node, &self.cells);
+        };
+        let record = survival.record(&self.changes())?;
+        let mut log = survival.take(self.node)?;
+        match self.log(survival, &mut log, record) {
+            Ok(()) => {
+                survival.give_back(self.node, log);
+                Ok(Footprint::of(&self.cells, RISE))
+            }
+            Err(error) => {
+                // It may have committed, and not be whole. As long as this process is a member
+                // nobody is to see that; then others settle the log.
+                if self.engine.stays_inside() {
+                    std::mem::forget(self);
+                }
+                Err(error)
+            }
+        }
     }
 
-    #[cfg(test)]
-    fn skips_lock(&self) -> bool {
-        self.engine.defect == Some(Defect::WritesUnlocked)
+    /// Commits by the log, and does what it tells of.
+    fn log(&self, survival: &Survival, log: &mut Log, record: Vec<u8>) -> Result<()> {
+        let (engine, nth) = (self.engine, self.node);
+        let node = &engine.cells.nodes[nth];
+        let moment = || engine.moment(nth);
+        moment()?;
+        if engine.writes_log() {
+            survival.write(node, log, (record, self.done), &moment)?;
+        }
+        insist(|| {
+            let epoch = node.epoch();
+            for (cell, used) in self.cells.iter().filter(|(_, used)| used.is_changed) {
+                let version = used.version + RISE;
+                engine.cells.store(nth, *cell, version, &used.bytes)?;
+                moment()?;
+            }
+            let changed = self.before.keys().copied();
+            engine.cells.take_home(nth, changed)?;
+            // In another one a node may have had a block in between that has died with it.
+            Ok(node.epoch() == epoch)
+        })
     }
 
-    #[cfg(not(test))]
-    fn skips_lock(&self) -> bool {
-        false
-    }
-
-    #[cfg(test)]
-    fn looks_again(&self) -> bool {
-        self.engine.defect != Some(Defect::UpgradesUnchecked)
-    }
-
-    #[cfg(not(test))]
-    fn looks_again(&self) -> bool {
-        true
+    fn changes(&self) -> Vec<Change> {
+        let changed = self.before.iter().filter_map(|(cell, before)| {
+            let used = self.cells.get(cell)?;
+            Some(Change::between(*cell, used.version, (before, &used.bytes)))
+        });
+        changed.collect()
     }
 }
 
@@ -261,44 +358,36 @@ impl Access for Run<'_> {
     }
 
     fn claim(&mut self, cell: Cell) -> Step<&[u8]> {
-        if !self.skips_lock() {
+        if !self.engine.skips_lock() {
             self.lock_to_write(cell)?;
         }
         Ok(&self.used(cell)?.bytes)
     }
 
     fn change(&mut self, cell: Cell) -> Step<&mut [u8]> {
-        if !self.skips_lock() {
+        if !self.engine.skips_lock() {
             self.lock_to_write(cell)?;
         }
-        Ok(self.used(cell)?.change())
+        self.changed(cell)
     }
 
     fn committed(&mut self, cell: Cell) -> Step<Vec<u8>> {
-        let lock = self.engine.lock_of(cell);
         if let Some(used) = self.cells.get(&cell) {
             return Ok(used.bytes.clone());
         }
-        let entered = match self.locks.contains_key(&lock) {
+        let lock = self.engine.table.lock_of(cell);
+        let _held = match self.locks.contains_key(&lock) {
             true => None,
-            false => Some(self.enter::<Reading>(lock, self.wait)?),
+            false => Some(self.enter(lock, false)?),
         };
-        let used = self.engine.cells.load(self.node, cell);
-        if let Some(entered) = entered {
-            self.leave(lock, Inside::Reading(entered));
-        }
-        Ok(used?.bytes)
+        Ok(self.engine.cells.load(self.node, cell)?.bytes)
     }
 
     fn constant(&mut self, cell: Cell) -> Step<Vec<u8>> {
         Ok(self.engine.cells.load(self.node, cell)?.bytes)
     }
-}
 
-impl Drop for Run<'_> {
-    fn drop(&mut self) {
-        while let Some((lock, inside)) = self.locks.pop_first() {
-            self.leave(lock, inside);
-        }
+    fn note(&mut self, done: Counts) {
+        self.done = self.done.and(done);
     }
 }

@@ -5,15 +5,21 @@ mod direct;
 mod locks;
 mod objects;
 mod one_lock;
+mod record;
+mod seams;
+mod survival;
+mod table;
 
 pub(crate) use direct::Direct;
 pub use locks::Locks;
 pub use objects::Objects;
 pub use one_lock::{LockFailure, OneLock, OnlyLock, RackLock};
+pub use survival::Copies;
 
 use crate::access::{Access, Cause, Footprint, Step};
 use crate::error::Result;
 use crate::layout::{Cell, Layout};
+use crate::tally::Counts;
 use rackmem::Node;
 use std::time::Duration;
 
@@ -67,6 +73,25 @@ pub trait Engine: Sync {
     /// # Errors
     /// Those of the rack.
     fn poke(&self, node: usize, cell: Cell, content: &[u8]) -> Result<()>;
+
+    /// What was poked into cells of a node's home, by itself, survives as what transactions write.
+    ///
+    /// # Errors
+    /// Those of the rack.
+    fn rest(&self, node: usize) -> Result<()> {
+        let _ = node;
+        Ok(())
+    }
+
+    /// What all terminals of the rack have done since the database was loaded, where that is kept
+    /// with it ([`Access::note`]): also terminals of nodes that are dead. Nobody works meanwhile.
+    ///
+    /// # Errors
+    /// Those of the rack.
+    fn counted(&self, node: usize) -> Result<Option<Counts>> {
+        let _ = node;
+        Ok(None)
+    }
 }
 
 /// The place of a home's node among those of this process; the first one's if it is none of them.

@@ -6,6 +6,7 @@ use crate::access::{Access, Step, broken, record, update};
 use crate::keys;
 use crate::layout::Layout;
 use crate::schema::{Customer, Order, OrderLine};
+use crate::tally::Counts;
 use zerocopy::IntoBytes;
 
 /// Who carries it.
@@ -66,5 +67,9 @@ pub fn run(
             customer.delivery_cnt += 1;
         },
     )?;
+    access.note(Counts {
+        delivered: 1,
+        ..Counts::NONE
+    });
     Ok(Some(o_id))
 }

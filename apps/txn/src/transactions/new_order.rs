@@ -6,6 +6,7 @@ use crate::keys;
 use crate::layout::Layout;
 use crate::random::ORIGINAL;
 use crate::schema::{Customer, Item, NextOrder, Order, OrderLine, Place, Stock};
+use crate::tally::Counts;
 use zerocopy::IntoBytes;
 
 /// What is ordered.
@@ -78,6 +79,10 @@ pub fn run(access: &mut dyn Access, layout: &Layout, order: &NewOrder) -> Step<P
         let key = keys::pair(o_id, nth);
         of.lines.insert(access, &key, line.as_bytes())?;
     }
+    access.note(Counts {
+        orders: 1,
+        ..Counts::NONE
+    });
     let sum: i64 = lines.iter().map(|line| line.amount).sum();
     let (tax, less) = (warehouse.tax + district.tax, customer.discount);
     Ok(Placed {

@@ -6,6 +6,7 @@ use crate::access::{Access, Step, get, update};
 use crate::keys;
 use crate::layout::Layout;
 use crate::schema::{Customer, DistrictTakings, History, Place, Takings, shown, text};
+use crate::tally::Counts;
 use zerocopy::IntoBytes;
 
 /// What is paid.
@@ -65,6 +66,10 @@ pub fn run(access: &mut dyn Access, layout: &Layout, payment: &Payment) -> Step<
     update(access, layout.takings(w), |it: &mut Takings| {
         it.ytd += amount;
     })?;
+    access.note(Counts {
+        payments: 1,
+        ..Counts::NONE
+    });
     Ok(before.balance - amount)
 }
 

@@ -233,7 +233,7 @@ mod tests {
         for (nth, (kind, ..)) in (1..).zip(Kind::ALL) {
             let row = one.row(kind);
             row.committed = nth;
-            row.aborts = [nth, 2 * nth];
+            row.aborts = [nth, 2 * nth, 3 * nth];
             row.took(Duration::from_micros(nth * 100));
         }
         let same = tally_of(&tally(&one)).expect("a tally");
