@@ -598,3 +598,48 @@ fn databases_are_swapped_in_transactions_and_scripts() {
     );
     server.shutdown();
 }
+
+#[test]
+fn what_takes_long_is_told() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    // Two million rounds take a millisecond anywhere.
+    let busy = "for i = 1, 2000000 do end";
+    let run = |client: &mut Client| client.call(&[b"EVAL", busy.as_bytes(), b"0"]);
+    assert_eq!(run(&mut client), "nil");
+    assert_eq!(client.say("LATENCY LATEST"), "[]");
+    assert_eq!(client.say("CONFIG SET latency-monitor-threshold 1"), "+OK");
+    assert_eq!(run(&mut client), "nil");
+    assert!(client.say("LATENCY LATEST").contains("\"command\""));
+    assert!(client.say("LATENCY HISTORY command").starts_with("[[:"));
+    assert_eq!(client.say("LATENCY HISTORY fork"), "[]");
+    assert!(
+        client
+            .say("LATENCY GRAPH command")
+            .contains("command - high ")
+    );
+    assert!(client.say("LATENCY DOCTOR").contains("command: 1 samples"));
+    assert_eq!(client.say("CONFIG SET latency-monitor-threshold 0"), "+OK");
+    assert_eq!(client.say("LATENCY RESET fork"), ":0");
+    assert_ne!(client.say("LATENCY RESET"), ":0");
+    assert_eq!(client.say("LATENCY RESET"), ":0");
+    client.say("CONFIG RESETSTAT");
+    client.say("SET a 1");
+    client.say("SET a 2");
+    client.say("CLIENT ID");
+    run(&mut client);
+    let told = client.say("LATENCY HISTOGRAM set nothing client");
+    assert!(told.contains("\"client|id\" [\"calls\" :1 "), "{told}");
+    assert!(
+        told.contains("\"set\" [\"calls\" :2 \"histogram_usec\" ["),
+        "{told}"
+    );
+    let told = client.say("LATENCY HISTOGRAM eval");
+    let at = told
+        .split(" [:")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
+    let at: u64 = at.and_then(|at| at.parse().ok()).unwrap_or_default();
+    assert!(at >= 1024, "{told}");
+    server.shutdown();
+}

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::memory::Memory;
 use crate::resp::args::Args;
 use crate::resp::reply::{Protocol, Reply};
+use crate::server::latency::Event;
 use crate::server::session::{MAX_QUEUED, MAX_QUEUED_BYTES, Queued, Session, Speech};
 use crate::server::shared::{Shared, Stats};
 use crate::server::standing::stand;
@@ -308,6 +309,12 @@ pub(crate) fn timed<M: Memory>(
         let kept = control.settings.slowlog_len();
         control.slowlog.add(args, took, &session.client, kept);
     }
+    let event = match command.flags.has(Flags::FAST) {
+        true => Event::FastCommand,
+        false => Event::Command,
+    };
+    let threshold = control.settings.latency_threshold();
+    control.latency.note(event, took, threshold);
     outcome
 }
 

@@ -220,6 +220,7 @@ const LATENCY: &[Entry] = &[
         "[<command> ...]",
         &["Return how long commands took."],
     ),
+    ("graph", "<event>", &["Draw the samples of an event."]),
     ("history", "<event>", &["Return the samples of an event."]),
     ("latest", "", &["Return the last sample of every event."]),
     ("reset", "[<event> ...]", &["Forget samples."]),

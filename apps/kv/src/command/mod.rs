@@ -24,6 +24,7 @@ mod introspect;
 mod key_flags;
 mod key_words;
 mod keys;
+mod latency;
 mod lcs;
 mod lists;
 mod monitor;

@@ -1,6 +1,6 @@
-//! SLOWLOG and LATENCY: what took long at this node.
+//! SLOWLOG: what took long at this node.
 
-use super::{Call, Failure, Outcome, Subcommand, help};
+use super::{Call, Outcome, Subcommand, help};
 use crate::memory::Memory;
 use crate::number::parse_i64;
 
@@ -49,52 +49,5 @@ fn len<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 fn reset<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     call.shared.control.slowlog.clear();
     call.reply.ok();
-    Ok(())
-}
-
-/// LATENCY samples nothing here, as in a Redis whose `latency-monitor-threshold` is 0.
-pub(super) const fn of_latency<M: Memory>() -> &'static [Subcommand<M>] {
-    const {
-        &[
-            ("latest", 2..=2, no_samples),
-            ("history", 3..=3, no_samples),
-            ("reset", 2..=usize::MAX, nothing_reset),
-            ("graph", 3..=3, graph),
-            ("histogram", 2..=usize::MAX, no_histogram),
-            ("doctor", 2..=2, doctor),
-            ("help", 2..=2, help),
-        ]
-    }
-}
-
-fn no_samples<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    call.reply.array(0);
-    Ok(())
-}
-
-fn no_histogram<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    call.reply.map(0);
-    Ok(())
-}
-
-fn nothing_reset<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    call.reply.int(0);
-    Ok(())
-}
-
-fn graph<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let event = call.word(2);
-    let text = [
-        b"ERR No samples available for event '",
-        &event[..event.len().min(64)],
-        b"'",
-    ];
-    Err(Failure::from(text.concat()))
-}
-
-fn doctor<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let text = "No latency events are sampled here. SLOWLOG GET shows single slow commands, INFO commandstats \
-                how long each command takes on average.";
-    call.reply.text(text);
     Ok(())
 }

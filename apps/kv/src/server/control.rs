@@ -1,6 +1,7 @@
 //! What operators set and see of a server while it runs.
 
 use super::config::ServerConfig;
+use super::latency::Latency;
 use super::limit::{self, Limit};
 use super::pause::Pause;
 use super::rates::Rates;
@@ -19,6 +20,7 @@ pub(crate) struct Control {
     pub users: Users,
     pub settings: Settings,
     pub slowlog: Slowlog,
+    pub latency: Latency,
     pub pause: Pause,
     pub rates: Rates,
     pub limit: Limit,
@@ -36,6 +38,7 @@ impl Control {
             users: Users::new(catalog, password, file, exposed),
             settings: Settings::new(config.max_clients),
             slowlog: Slowlog::default(),
+            latency: Latency::default(),
             pause: Pause::default(),
             rates: Rates::default(),
             limit: Limit::default(),

@@ -14,6 +14,9 @@ const MAX_CODE: usize = 32;
 /// What further codes count as.
 const OTHER: &str = "OTHER";
 
+/// Powers of two of microseconds that calls are counted by; the last has all that took longer.
+pub(crate) const POWERS: usize = 32;
+
 /// A command's counts.
 #[derive(Debug, Default)]
 pub(crate) struct UnitCounts {
@@ -23,6 +26,8 @@ pub(crate) struct UnitCounts {
     pub rejected: AtomicU64,
     /// Run, and answered with an error.
     pub failed: AtomicU64,
+    /// Calls that took at most 2^n microseconds, and longer than the place before has.
+    took: [AtomicU64; POWERS],
 }
 
 /// All commands' and errors' counts of a worker.
@@ -47,6 +52,7 @@ impl Counts {
             Stats::add(&counts.calls, calls);
             Stats::add(&counts.nanoseconds, took.as_nanos() as u64);
             Stats::add(&counts.failed, u64::from(failed));
+            Stats::add(&counts.took[power(took)], calls);
         }
     }
 
@@ -81,6 +87,14 @@ impl Counts {
         }
     }
 
+    /// Adds a unit's calls by how long they took.
+    pub fn add_took(&self, unit: usize, sums: &mut [u64; POWERS]) {
+        let counts = self.units.get().and_then(|units| units.get(unit));
+        for (sum, count) in sums.iter_mut().zip(counts.iter().flat_map(|one| &one.took)) {
+            *sum += count.load(Relaxed);
+        }
+    }
+
     /// Adds the counts of each code of errors.
     pub fn add_codes(&self, sums: &mut BTreeMap<String, u64>) {
         for (code, count) in &*self.codes.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -91,12 +105,13 @@ impl Counts {
     /// Begins anew.
     pub fn reset(&self) {
         for counts in self.units.get().into_iter().flatten() {
-            for count in [
+            let all = [
                 &counts.calls,
                 &counts.nanoseconds,
                 &counts.rejected,
                 &counts.failed,
-            ] {
+            ];
+            for count in all.into_iter().chain(&counts.took) {
                 count.store(0, Relaxed);
             }
         }
@@ -104,5 +119,25 @@ impl Counts {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
+    }
+}
+
+/// Where a call is counted that took so long.
+fn power(took: Duration) -> usize {
+    let micros = u64::try_from(took.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
+    let power = u64::BITS - micros.saturating_sub(1).leading_zeros();
+    (power as usize).min(POWERS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_counted_by_powers_of_two() {
+        let micros = [0, 1, 2, 3, 4, 5, 1000, 1025, u64::MAX];
+        let powers = micros.map(|n| power(Duration::from_micros(n)));
+        assert_eq!(powers, [0, 0, 1, 2, 2, 3, 10, 11, POWERS - 1]);
+        assert_eq!(power(Duration::from_nanos(1001)), 1);
     }
 }

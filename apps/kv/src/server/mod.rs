@@ -8,6 +8,7 @@ pub(crate) mod control;
 pub(crate) mod counts;
 pub(crate) mod hub;
 mod kept;
+pub(crate) mod latency;
 pub(crate) mod limit;
 pub(crate) mod mail;
 pub(crate) mod monitors;

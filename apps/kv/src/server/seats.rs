@@ -12,6 +12,7 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
 use super::connection::{Connection, Next};
+use super::latency;
 use super::shared::{Arrival, Shared, Stats};
 use super::tls::Socket;
 use crate::memory::Memory;
@@ -435,7 +436,14 @@ impl<M: Memory> Seats<M> {
                     shared.total(|stats| &stats.input),
                     shared.total(|stats| &stats.output),
                 ]);
+                let began = Instant::now();
                 self.sweep();
+                let control = &self.shared.control;
+                let threshold = control.settings.latency_threshold();
+                let took = began.elapsed();
+                control
+                    .latency
+                    .note(latency::Event::ExpireCycle, took, threshold);
             }
             true => self.shared.store.catch_up(),
         }

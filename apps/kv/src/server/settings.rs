@@ -94,10 +94,11 @@ const ACL_LOG: usize = 8;
 const SAMPLES: usize = 10;
 const LFU_FACTOR: usize = 12;
 const LFU_DECAY: usize = 13;
+const LATENCY: usize = 14;
 
 /// The settings.
 #[derive(Debug)]
-pub(crate) struct Settings([Setting; 14]);
+pub(crate) struct Settings([Setting; 15]);
 
 impl Settings {
     /// As a server begins.
@@ -128,6 +129,7 @@ impl Settings {
             setting(TRACKED, Kind::Number(0, i64::MAX), tracking::KEYS as i64),
             setting("lfu-log-factor", Kind::Number(0, i32::MAX as i64), 10),
             setting("lfu-decay-time", Kind::Number(0, i32::MAX as i64), 1),
+            setting("latency-monitor-threshold", Kind::Number(0, i64::MAX), 0),
         ])
     }
 
@@ -144,6 +146,12 @@ impl Settings {
     #[inline]
     pub fn slower_than(&self) -> i64 {
         self.get(SLOWER_THAN)
+    }
+
+    /// Milliseconds from which an event is a sample of LATENCY; 0: none is.
+    #[inline]
+    pub fn latency_threshold(&self) -> u64 {
+        self.get(LATENCY).unsigned_abs()
     }
 
     /// Slow commands that are kept.

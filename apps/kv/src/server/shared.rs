@@ -9,7 +9,7 @@ use mio::Waker;
 
 use super::config::ServerConfig;
 use super::control::Control;
-use super::counts::Counts;
+use super::counts::{Counts, POWERS};
 use super::hub::Hub;
 use super::registry::{Client, Registry};
 use super::tls::Socket;
@@ -153,6 +153,15 @@ impl<M: Memory> Shared<M> {
         let mut sums = vec![[0; 4]; self.control.users.catalog().units.len()];
         for desk in self.desks.iter() {
             desk.stats.counts.add_units(&mut sums);
+        }
+        sums
+    }
+
+    /// The calls of a unit by how long they took: at most 2^n microseconds.
+    pub fn took(&self, unit: usize) -> [u64; POWERS] {
+        let mut sums = [0; POWERS];
+        for desk in self.desks.iter() {
+            desk.stats.counts.add_took(unit, &mut sums);
         }
         sums
     }

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use super::key_words::KeyWords;
 use super::{Command, Flags, subcommand};
 use super::{
-    acl, clients, configuration, connection, expiry, info, introspect, keys, lcs, numbers, set,
-    slowlog, sort, standalone, strings, transactions,
+    acl, clients, configuration, connection, expiry, info, introspect, keys, latency, lcs, numbers,
+    set, slowlog, sort, standalone, strings, transactions,
 };
 use super::{dumping, monitor, persistence};
 use crate::memory::Memory;
@@ -196,7 +196,7 @@ impl<M: Memory> Table<M> {
         "command"  -1 PLAIN     NO_KEY     "2.8.13" introspect::command [introspect::subcommands], "Describes the commands.";
         "slowlog"  -2 ADMIN     NO_KEY     "2.2.12" subcommand [slowlog::subcommands],   "Keeps the commands that took long.";
         "monitor"   1 ALONE     NO_KEY     "1.0.0"  monitor::monitor,        "Shows the commands that this node runs.";
-        "latency"  -2 ADMIN     NO_KEY     "2.8.13" subcommand [slowlog::of_latency],    "Would sample what takes long.";
+        "latency"  -2 ADMIN     NO_KEY     "2.8.13" subcommand [latency::subcommands],   "Tells how long commands take.";
         "role"      1 FENCED    NO_KEY     "2.8.12" standalone::role,        "Returns the role: a master.";
         "replicaof" 3 ADMIN     NO_KEY     "5.0.0"  standalone::replicaof,   "Stays what it is: not a replica.";
         "slaveof"   3 ADMIN     NO_KEY     "1.0.0"  standalone::replicaof,   "Stays what it is: not a replica.";
