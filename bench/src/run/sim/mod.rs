@@ -9,6 +9,7 @@ pub mod objects;
 mod points;
 pub mod store;
 mod tables;
+pub mod transactions;
 
 use super::{Progress, Result};
 use crate::judged::Judged;

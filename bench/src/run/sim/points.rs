@@ -3,7 +3,7 @@
 use super::super::Progress;
 use super::{Outcome, Workload};
 use crate::stop;
-use rackmem_sim::model::{Accesses, Experiment, System, simulate};
+use rackmem_sim::model::{self, Accesses, Experiment, System, simulate};
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -22,6 +22,28 @@ pub struct Speed {
     pub core_seconds: f64,
     /// Seconds on the wall.
     pub seconds: f64,
+}
+
+impl Speed {
+    /// That of these runs, which took so much processor time and began then.
+    pub(super) fn of<'o, F: 'o>(
+        outcomes: impl Iterator<Item = &'o model::Outcome<F>>,
+        core_seconds: f64,
+        began: Instant,
+    ) -> Speed {
+        let seconds = began.elapsed().as_secs_f64();
+        let none = Speed {
+            core_seconds,
+            seconds,
+            ..Speed::default()
+        };
+        outcomes.fold(none, |sum, outcome| Speed {
+            runs: sum.runs + 1,
+            packets: sum.packets + outcome.traffic.received,
+            occurrences: sum.occurrences + outcome.occurrences,
+            ..sum
+        })
+    }
 }
 
 /// All points.
@@ -50,14 +72,7 @@ impl Points {
         let rows: Vec<_> = (experiments.iter().zip(outcomes))
             .filter_map(|(e, outcome)| Some((e.platform.system, e.workload, outcome?)))
             .collect();
-        let sum = |of: fn(&Outcome) -> u64| rows.iter().map(|row| of(&row.2)).sum();
-        let speed = Speed {
-            runs: rows.len(),
-            packets: sum(|outcome| outcome.traffic.received),
-            occurrences: sum(|outcome| outcome.occurrences),
-            core_seconds,
-            seconds: began.elapsed().as_secs_f64(),
-        };
+        let speed = Speed::of(rows.iter().map(|row| &row.2), core_seconds, began);
         Points { rows, speed }
     }
 

@@ -160,7 +160,6 @@ pub fn run(options: Options, progress: Progress<'_>) -> Result<SimReport> {
     let (outcomes, core_seconds) = all(&experiments, |e| simulate(&e.1), |e| e.0.name(), progress);
     let rows = Point::all().zip(outcomes);
     let seen = Seen(rows.filter_map(|(p, o)| Some((p, o?))).collect());
-    let sum = |of: fn(&Outcome) -> u64| seen.0.iter().map(|row| of(&row.1)).sum();
     let judged = |claim: &Claim| {
         let Claim { says, paper, ours } = *claim;
         Judged::new(PLACE, says, paper, false, &ours(&seen)?)
@@ -170,13 +169,7 @@ pub fn run(options: Options, progress: Progress<'_>) -> Result<SimReport> {
         seed: options.seed,
         parameters: parameters(options),
         claims: CLAIMS.iter().filter_map(judged).collect(),
-        speed: Speed {
-            runs: seen.0.len(),
-            packets: sum(|outcome| outcome.traffic.received),
-            occurrences: sum(|outcome| outcome.occurrences),
-            core_seconds,
-            seconds: began.elapsed().as_secs_f64(),
-        },
+        speed: Speed::of(seen.0.iter().map(|row| &row.1), core_seconds, began),
         tables: vec![table(&seen)],
     })
 }

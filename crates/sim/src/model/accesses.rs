@@ -133,7 +133,7 @@ impl Program for Accesses {
     fn figures<'t>(
         nodes: impl Iterator<Item = &'t [Thread<Accessing<Stream>>]>,
     ) -> (AccessFigures, f64) {
-        accessing::figures(nodes.flatten().map(|thread| &thread.program))
+        accessing::figures(nodes.flatten().map(|thread| thread.program.tally))
     }
 }
 

@@ -93,8 +93,8 @@ impl Outcome<AccessFigures> {
 
 /// The figures of all threads; operations of the one that had fewest, by those of the one that had
 /// most.
-pub fn figures<'t, D: 't>(threads: impl Iterator<Item = &'t Accessing<D>>) -> (AccessFigures, f64) {
-    let tallies: Vec<Tally> = threads.map(|thread| thread.tally).collect();
+pub(super) fn figures(threads: impl Iterator<Item = Tally>) -> (AccessFigures, f64) {
+    let tallies: Vec<Tally> = threads.collect();
     let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
     let most = |of: fn(&Tally) -> u64| tallies.iter().map(of).max().unwrap_or(0);
     let fewest = tallies.iter().map(|tally| tally.operations).min();
@@ -109,21 +109,33 @@ pub fn figures<'t, D: 't>(threads: impl Iterator<Item = &'t Accessing<D>>) -> (A
     (figures, fewest.unwrap_or(0) as f64 / most as f64)
 }
 
+/// What is counted of a thread's operations.
 #[derive(Clone, Copy, Default, Debug)]
-struct Tally {
+pub struct Tally {
     operations: u64,
     hits: u64,
-    refused: u64,
+    /// Events that were refused.
+    pub refused: u64,
     /// Time from the beginning of operations to their end, together and at most.
     waited: u64,
     longest: u64,
+}
+
+impl Tally {
+    /// An operation ends that took so long.
+    pub fn ends(&mut self, took: u64, missed: bool) {
+        self.operations += 1;
+        self.hits += u64::from(!missed);
+        self.waited += took;
+        self.longest = self.longest.max(took);
+    }
 }
 
 /// A thread that accesses one block after the other.
 pub struct Accessing<D> {
     draws: D,
     began: Option<u64>,
-    tally: Tally,
+    pub(super) tally: Tally,
     ended: u64,
     warm: bool,
     stops: bool,
@@ -149,11 +161,7 @@ impl<D: Draws> Steps for Accessing<D> {
 
     fn next(&mut self, now: u64, missed: bool, _: &ModelNode, shared: &mut D::Shared) -> Next {
         if let Some(began) = self.began.take() {
-            let tally = &mut self.tally;
-            tally.operations += 1;
-            tally.hits += u64::from(!missed);
-            tally.waited += now - began;
-            tally.longest = tally.longest.max(now - began);
+            self.tally.ends(now - began, missed);
             self.ended += 1;
         }
         if self.stops {

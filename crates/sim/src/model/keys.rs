@@ -19,7 +19,7 @@ use rackmem_proto::wire::RequesterId;
 const PAPER_KEYS: u32 = 64 << 20;
 const PAIR: u32 = 8 + 128;
 /// The paper's cache, in blocks: 2 GB a node.
-const PAPER_CACHE: u32 = 2 << 18;
+pub(super) const PAPER_CACHE: u32 = 2 << 18;
 /// The paper's skew.
 const THETA: f64 = 0.99;
 /// Calls after the one that locks: the pair, and the unlock.
@@ -125,7 +125,7 @@ impl Program for Keys {
     fn figures<'t>(
         nodes: impl Iterator<Item = &'t [Thread<Accessing<Popular>>]>,
     ) -> (AccessFigures, f64) {
-        accessing::figures(nodes.flatten().map(|thread| &thread.program))
+        accessing::figures(nodes.flatten().map(|thread| thread.program.tally))
     }
 }
 

@@ -18,6 +18,7 @@
 //! |---|---|---|---|
 //! | [`Accesses`] | access blocks, one after the other | Concordia §7.2 | `bench micro --sim` |
 //! | [`Keys`] | get and put popular keys | Concordia §7.3 | `repro --figure concordia-14` |
+//! | [`Transactions`] | run TPC-C under two-phase locking | Concordia §7.4 | `repro --figure concordia-15` |
 //! | [`Sections`] | enter a lock, access its data, leave | Soul §5 | `bench lock --sim` |
 //!
 //! A seed decides a run. Where the numbers are from, and what of the papers' figures does not come
@@ -32,6 +33,7 @@ mod guest;
 mod keys;
 mod layout;
 mod node;
+mod occupied;
 mod outcome;
 mod params;
 mod processor;
@@ -40,6 +42,7 @@ mod run;
 mod sections;
 mod servers;
 mod thread;
+mod transactions;
 mod working;
 
 pub use accesses::Accesses;
@@ -51,6 +54,7 @@ pub use program::Program;
 pub use rackmem_baselines::locks::Algorithm;
 pub use run::simulate;
 pub use sections::{Scheme, SectionFigures, Sections};
+pub use transactions::{TransactionFigures, Transactions};
 
 use thread::Thread;
 

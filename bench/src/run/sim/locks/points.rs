@@ -39,14 +39,7 @@ impl Points {
         let rows: Vec<_> = (points.into_iter().zip(outcomes))
             .filter_map(|(point, outcome)| Some((point, outcome?)))
             .collect();
-        let sum = |of: fn(&Outcome) -> u64| rows.iter().map(|row| of(&row.1)).sum();
-        let speed = Speed {
-            runs: rows.len(),
-            packets: sum(|outcome| outcome.traffic.received),
-            occurrences: sum(|outcome| outcome.occurrences),
-            core_seconds,
-            seconds: began.elapsed().as_secs_f64(),
-        };
+        let speed = Speed::of(rows.iter().map(|row| &row.1), core_seconds, began);
         Points { rows, speed }
     }
 

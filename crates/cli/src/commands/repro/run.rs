@@ -60,6 +60,10 @@ pub fn model(figure: &Figure, effort: Effort, tell: Progress<'_>) -> Result<Opti
             let scale = effort.scale;
             sim::store::run(sim::store::Options { seed, scale }, tell)?
         }
+        Model::Transactions => {
+            let scale = effort.scale;
+            sim::transactions::run(sim::transactions::Options { seed, scale }, tell)?
+        }
         Model::Locks(one) => sim::locks::run(
             &sim::locks::Options {
                 figures: vec![one],

@@ -233,7 +233,8 @@ impl Acting {
     /// It has the lock and the data.
     fn inside(&mut self, now: u64, memory: &mut Memory) -> Next {
         self.cycle.latency = now - self.began;
-        let alone = memory.moves(self.lock, self.wants, 1);
+        let writes = self.wants == Access::Write;
+        let alone = memory.occupied.moves(self.lock, writes, 1);
         self.overlaps += u64::from(!alone);
         let Sections { pages, work, .. } = self.workload.program;
         let touch = u64::from(pages) * self.costs.touch;
@@ -247,7 +248,8 @@ impl Acting {
         if !compared && !hands_over && node.is_waited_for(lock) {
             return self.go_on(State::HandingOver, self.costs.trap);
         }
-        memory.moves(self.lock, self.wants, -1);
+        let writes = self.wants == Access::Write;
+        memory.occupied.moves(self.lock, writes, -1);
         if compared {
             return self.machine(memory, Machine::leave);
         }

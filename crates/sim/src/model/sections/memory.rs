@@ -2,8 +2,9 @@
 
 use super::super::draw::Chances;
 use super::super::layout::Layout;
+use super::super::occupied::Occupied;
 use super::Sections;
-use rackmem_baselines::locks::{Access, Op};
+use rackmem_baselines::locks::Op;
 
 /// Words of a block that locks use.
 const WORDS: usize = 8;
@@ -16,8 +17,8 @@ pub struct Memory {
     pub chances: Chances,
     /// The one that may write a block is the only one that has it, so one copy stands for all.
     words: Box<[[u64; WORDS]]>,
-    /// Readers and writers inside each lock.
-    inside: Box<[(i32, i32)]>,
+    /// Who is inside each lock.
+    pub occupied: Occupied,
 }
 
 impl Memory {
@@ -27,18 +28,8 @@ impl Memory {
             layout,
             chances: Chances::new(program.locks, program.keys, program.theta),
             words: vec![[0; WORDS]; layout.shared as usize].into(),
-            inside: vec![(0, 0); program.locks as usize].into(),
+            occupied: Occupied::new(program.locks),
         }
-    }
-
-    /// A thread comes in (1), or goes out (-1). `false`: a writer is not alone.
-    pub fn moves(&mut self, lock: u32, access: Access, by: i32) -> bool {
-        let (readers, writers) = &mut self.inside[lock as usize];
-        match access {
-            Access::Read => *readers += by,
-            Access::Write => *writers += by,
-        }
-        *writers == 0 || (*writers, *readers) == (1, 0)
     }
 
     /// Executes an operation on memory. Nothing: what it waits for is not there.
