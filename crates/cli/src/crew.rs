@@ -85,13 +85,37 @@ impl Crew {
         self.children.len() - self.nodes
     }
 
+    /// Nodes that have not been killed.
+    pub fn living(&self) -> Vec<usize> {
+        let members = self.children[self.first()..].iter().enumerate();
+        let living = members.filter(|(_, process)| !process.is_killed);
+        living.map(|(node, _)| node).collect()
+    }
+
+    /// SIGKILL to a node. Nobody tells it anything from now on, or waits for it.
+    pub fn kill(&mut self, node: usize) {
+        let place = self.first() + node;
+        self.children[place].kill();
+    }
+
     /// Tells all nodes, then waits for each one's answer.
     pub fn all(&mut self, command: &str, stop: &Stop) -> Played<Vec<Value>> {
-        let first = self.first();
-        for member in &mut self.children[first..] {
-            member.tell(command)?;
-        }
+        self.tell_all(command)?;
         self.answers(stop)
+    }
+
+    /// Tells all nodes.
+    pub fn tell_all(&mut self, command: &str) -> Result<()> {
+        let living = self.living();
+        living
+            .into_iter()
+            .try_for_each(|node| self.tell(node, command))
+    }
+
+    /// Tells one node.
+    pub fn tell(&mut self, node: usize, command: &str) -> Result<()> {
+        let place = self.first() + node;
+        self.children[place].tell(command)
     }
 
     /// Tells every process, the switch included, and waits for what each answers.
@@ -106,7 +130,9 @@ impl Crew {
 
     /// The next line of each node.
     pub fn answers(&mut self, stop: &Stop) -> Played<Vec<Value>> {
-        (0..self.nodes)
+        let living = self.living();
+        living
+            .into_iter()
             .map(|node| self.answer(node, stop))
             .collect()
     }
@@ -156,6 +182,7 @@ struct Process {
     name: String,
     patience: Duration,
     next: &'static str,
+    is_killed: bool,
 }
 
 impl Process {
@@ -185,7 +212,15 @@ impl Process {
             name: format!("rackmem {}", args.join(" ")),
             patience: start.patience,
             next: start.next,
+            is_killed: false,
         })
+    }
+
+    fn kill(&mut self) {
+        self.is_killed = true;
+        // Gone already is as good as killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
     fn tell(&mut self, command: &str) -> Result<()> {
@@ -197,8 +232,11 @@ impl Process {
         }
     }
 
-    /// What is to be said if it has ended.
+    /// What is to be said if it has ended by itself.
     fn ended(&mut self) -> Option<Failure> {
+        if self.is_killed {
+            return None;
+        }
         let status = self.child.try_wait().ok().flatten()?;
         Some(self.failure(&format!("has ended ({status})")))
     }
@@ -210,8 +248,6 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Gone already is as good as killed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }

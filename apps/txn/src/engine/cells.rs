@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 
 /// By how much a commit raises the version of what it changes.
 pub const RISE: u64 = 1;
+/// How often a block is brought here to be brought home, without a pause.
+const TRIES: u32 = 100;
 
 /// The cells of a database, as the nodes of this process have them.
 #[derive(Debug)]
@@ -113,8 +115,8 @@ impl Cells {
     }
 
     /// Brings the blocks of these cells home, and so to a majority of the copies, as they are now
-    /// or later.
-    pub fn take_home(&self, node: usize, cells: impl Iterator<Item = Cell>) -> Result<()> {
+    /// or later. False: others were in the way again and again.
+    pub fn take_home(&self, node: usize, cells: impl Iterator<Item = Cell>) -> Result<bool> {
         let block = self.nodes[node].block_size() as u64;
         let of = |cell: Cell| {
             let (at, bytes) = (self.addr(cell), VERSION_BYTES + u64::from(cell.bytes));
@@ -122,9 +124,11 @@ impl Cells {
         };
         let blocks: BTreeSet<u64> = cells.flat_map(of).collect();
         for nth in blocks {
-            take_home(&self.nodes[node], nth * block)?;
+            if !take_home(&self.nodes[node], nth * block)? {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Brings home what a node has of all cells of a home, which nobody else changes meanwhile.
@@ -144,10 +148,13 @@ pub fn copied(node: &Node, name: &str, bytes: usize, copies: u8) -> Result<Regio
 }
 
 /// Brings a block home. A copy that a node gives up is home's; where another node has it, or
-/// another thread uses it, a read brings it here first.
-pub fn take_home(node: &Node, addr: u64) -> Result<()> {
-    while !node.evict(addr)? {
+/// another thread uses it, a read brings it here first. False: that happens again and again.
+pub fn take_home(node: &Node, addr: u64) -> Result<bool> {
+    for _ in 0..TRIES {
+        if node.evict(addr)? {
+            return Ok(true);
+        }
         node.load(addr)?;
     }
-    Ok(())
+    Ok(false)
 }

@@ -336,9 +336,9 @@ impl<'e> Run<'e> {
                 moment()?;
             }
             let changed = self.before.keys().copied();
-            engine.cells.take_home(nth, changed)?;
+            let is_home = engine.cells.take_home(nth, changed)?;
             // In another one a node may have had a block in between that has died with it.
-            Ok(node.epoch() == epoch)
+            Ok(is_home && node.epoch() == epoch)
         })
     }
 

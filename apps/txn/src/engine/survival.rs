@@ -286,8 +286,8 @@ impl Settler<'_> {
         insist(|| {
             let epoch = self.node().epoch();
             cells.store(nth, cell, made, &used.bytes)?;
-            cells.take_home(nth, [cell].into_iter())?;
-            Ok(self.node().epoch() == epoch)
+            let is_home = cells.take_home(nth, [cell].into_iter())?;
+            Ok(is_home && self.node().epoch() == epoch)
         })
     }
 }
@@ -298,8 +298,7 @@ fn put(node: &Node, addr: u64, bytes: &[u8]) -> Result<()> {
     insist(|| {
         let epoch = node.epoch();
         node.write(addr, bytes)?;
-        take_home(node, addr)?;
-        Ok(node.epoch() == epoch)
+        Ok(take_home(node, addr)? && node.epoch() == epoch)
     })
 }
 

@@ -21,8 +21,25 @@ const LONG: Duration = Duration::from_secs(60);
 /// Members of a rack, each with an engine of its own as processes have them.
 struct Cluster {
     folder: PathBuf,
+    config: Config,
     racks: Vec<Option<Rack>>,
     engines: Vec<Locks>,
+}
+
+/// A node's engine.
+fn engine(rack: &Rack, id: usize) -> Locks {
+    let scale = Scale {
+        items: 40,
+        customers: 12,
+        room: 1_000,
+        ..Scale::of(4)
+    };
+    let copies = Copies {
+        copies: 3,
+        terminals: THREADS,
+    };
+    let layout = Layout::new(scale, NODES).unwrap();
+    Locks::with_copies(&[rack.node(id)], layout, &copies).unwrap()
 }
 
 /// Something of each node, by a thread for each.
@@ -52,24 +69,14 @@ impl Cluster {
         );
         let config = Config::parse(&text).unwrap();
         let racks = all(|id| Rack::join(&config, id).unwrap());
-        let scale = Scale {
-            items: 40,
-            customers: 12,
-            room: 1_000,
-            ..Scale::of(4)
-        };
-        let copies = Copies {
-            copies: 3,
-            terminals: THREADS,
-        };
         let engines = all(|id| {
-            let layout = Layout::new(scale, NODES).unwrap();
-            let engine = Locks::with_copies(&[racks[id].node(id)], layout, &copies).unwrap();
+            let engine = engine(&racks[id], id);
             load(&engine, 3, &Unwatched).unwrap();
             engine
         });
         Cluster {
             folder,
+            config,
             racks: racks.into_iter().map(Some).collect(),
             engines,
         }
@@ -79,6 +86,13 @@ impl Cluster {
         self.racks[dead] = None;
         let store = Folder::open(&self.folder.join("rack")).unwrap();
         membership::remove(&store, Role::Node(dead as u16), LONG).unwrap();
+    }
+
+    /// A dead node is back, with an engine of its own.
+    fn restart(&mut self, id: usize) {
+        let rack = Rack::join(&self.config, id).unwrap();
+        self.engines[id] = engine(&rack, id);
+        self.racks[id] = Some(rack);
     }
 
     /// Waits until live nodes have all copies: then another node may die.
@@ -215,7 +229,8 @@ fn a_database_outlives_its_nodes_while_it_is_used() {
     assert!(have_order(&known.deeds), "there is no serial order");
 }
 
-/// A node dies at a step of a commit, with all the locks that it has; the others go on.
+/// A node dies at a step of a commit, with all the locks that it has; the others go on, and so does
+/// that node when it is back.
 #[test]
 fn others_go_on_where_a_commit_ends() {
     for (dead, step) in [(3, 0), (3, 3), (0, 2)] {
@@ -233,8 +248,12 @@ fn others_go_on_where_a_commit_ends() {
         assert!(matches!(error, Some(TxnError::Broken { .. })), "{error:?}");
         known.add(done);
         cluster.kill(dead);
-        cluster.holds(known.counts, THREADS as u64);
-        for lives in (0..NODES).filter(|lives| *lives != dead) {
+        let back = step > 0;
+        match back {
+            true => cluster.restart(dead),
+            false => cluster.holds(known.counts, THREADS as u64),
+        }
+        for lives in (0..NODES).filter(|lives| back || *lives != dead) {
             let (done, error) = run(&cluster.engines[lives], 2);
             assert!(error.is_none(), "{error:?}");
             known.add(done);

@@ -118,6 +118,55 @@ fn sqlite_runs_the_same_mix() {
     assert_eq!(outside["transactions"].as_array().map(Vec::len), Some(5));
 }
 
+/// A small database with copies.
+const COPIED: [&str; 8] = [
+    "--copies",
+    "3",
+    "--nodes",
+    "4",
+    "--items",
+    "100",
+    "--customers",
+    "30",
+];
+
+#[test]
+fn a_database_with_copies_outlives_a_process() {
+    let more = ["--seconds", "8", "--processes", "--kill", "1"];
+    let output = run(&[&["txn", "--json"], &COPIED[..], &more].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told: Value = serde_json::from_str(&stdout(&output)).expect("one object");
+    assert_eq!((&told["holds"], &told["copies"]), (&true.into(), &3.into()));
+    let survived = &told["survived"];
+    assert_eq!(
+        survived["killed"].as_array().map(Vec::len),
+        Some(1),
+        "{told}"
+    );
+    assert!(survived["gap_seconds"].as_f64() > Some(0.0), "{told}");
+    assert!(survived["counted"]["orders"].as_u64() > Some(0), "{told}");
+}
+
+#[test]
+fn what_copies_do_not_go_with_is_said() {
+    for (more, says) in [
+        (&["--engine", "objects"][..], "goes with --engine locks"),
+        (&["--copies", "4"], "3, 5 or 7"),
+        (&["--nodes", "2"], "take as many nodes"),
+        (&["--mode", "directory"], "no memory with copies"),
+        (&["--processes", "--kill", "3"], "a majority"),
+    ] {
+        let base = COPIED.chunks(2).filter(|it| it[0] != more[0]);
+        let base: Vec<&str> = base.flatten().copied().collect();
+        let output = run(&[&["txn"], &base[..], more].concat());
+        assert_eq!(output.status.code(), Some(1), "{more:?}");
+        let text = stderr(&output);
+        assert!(text.contains(says), "{more:?}: {text}");
+    }
+    let output = run(&["txn", "--kill", "1"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
 #[test]
 fn a_process_that_dies_ends_all() {
     let more = ["--processes", "--seconds", "600"];

@@ -1,5 +1,7 @@
 //! `rackmem txn`: TPC-C's transactions on a database in the memory of a rack.
 
+mod copies;
+mod kills;
 mod outside;
 mod play;
 mod processes;
@@ -29,6 +31,8 @@ Examples:
   rackmem txn --mode directory --fabric udp         on a classic directory, for comparison
   rackmem txn --fabric udp --loss 0.01 --judge      packets are lost, and the history is judged
   rackmem txn --processes --nodes 2                 a process for each node, over UDP or --fabric shm
+  rackmem txn --copies 3 --processes --kill 1 --items 1000 --customers 100 --threads 2
+                                                    a node dies, and the others have all that has committed
   rackmem txn --vs sqlite                           beside SQLite in memory, by one process of python3
   rackmem txn --items 1000 --customers 100          a small database: another benchmark
   rackmem --json txn                                one object for scripts";
@@ -88,6 +92,12 @@ pub struct TxnArgs {
     /// Run each node in a process of its own, over UDP or --fabric shm
     #[arg(long, conflicts_with_all = ["pcap", "trace"])]
     processes: bool,
+    /// Keep N copies of the database, 3, 5 or 7: it outlives the death of fewer than half of them
+    #[arg(long, value_name = "N")]
+    copies: Option<u8>,
+    /// Kill N nodes while terminals run
+    #[arg(long, value_name = "N", requires_all = ["copies", "processes"])]
+    kill: Option<usize>,
     /// Run another database on the same mix afterwards
     #[arg(long, value_enum)]
     vs: Option<VsArg>,

@@ -1,7 +1,8 @@
 //! The run: load, drive, check, judge.
 
+use super::kills::Survived;
 use super::outside::Outside;
-use super::{EngineArg, TxnArgs, VsArg, failure, processes, show};
+use super::{EngineArg, TxnArgs, VsArg, copies, failure, processes, show};
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::rack_args::packets;
@@ -11,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rackmem::Rack;
 use rackmem_sim::serial;
 use rackmem_txn::{
-    Done, Engine, Layout, Limit, Locks, Objects, OneLock, Plan, Report, Watch, check, drive, load,
+    Done, Engine, Layout, Limit, Objects, OneLock, Plan, Report, Watch, check, drive, load,
 };
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,8 @@ pub struct Played {
     pub report: Report,
     /// How many transactions were judged, and why they have no order, if so.
     pub judged: Option<(usize, Option<String>)>,
+    /// What deaths have come to, where the database has copies.
+    pub survived: Option<Survived>,
 }
 
 impl Task<'_> {
@@ -44,7 +47,13 @@ impl Task<'_> {
     pub fn run(&self) -> Result<Ended> {
         let rack = &self.args.rack;
         let layout = Layout::new(self.args.scale(), rack.nodes).map_err(failure)?;
-        let most = layout.parts().iter().map(|part| part.bytes).max();
+        copies::check(self.args)?;
+        let parts = layout.parts().iter().map(|part| part.bytes);
+        // A node may have a copy of everything.
+        let most = match self.args.copies {
+            Some(_) => Some(parts.sum()),
+            None => parts.max(),
+        };
         if let Some(bytes) = most.filter(|bytes| *bytes > rack.memory) {
             let (needs, has) = (size::show(bytes), size::show(rack.memory));
             return Err(Failure::new(
@@ -85,7 +94,7 @@ impl Task<'_> {
         let rack = self.args.rack.build()?;
         let nodes = rack.nodes();
         match self.args.engine {
-            EngineArg::Locks => self.with(&rack, &Locks::new(nodes, layout).map_err(failure)?),
+            EngineArg::Locks => self.with(&rack, &copies::locks(self.args, nodes, layout)?),
             EngineArg::Objects => self.with(&rack, &Objects::new(nodes, layout).map_err(failure)?),
             EngineArg::OneLock => self.with(&rack, &OneLock::new(nodes, layout).map_err(failure)?),
         }
@@ -117,6 +126,7 @@ impl Task<'_> {
             packets,
             report,
             judged,
+            survived: self.args.copies.map(|_| Survived::default()),
         }))
     }
 

@@ -1,6 +1,8 @@
 //! A rack of processes: this side starts them and tells them when to do what; each loads the rows
 //! of its node and has its terminals, and the first one checks all rows.
 
+use super::copies::{self, Members};
+use super::kills::{self, Gap};
 use super::play::{Played, Task, Watcher};
 use super::{EngineArg, failure};
 use crate::commands::load as read_file;
@@ -22,6 +24,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+/// Between two looks whether terminals have ended.
+const STEP: Duration = Duration::from_millis(20);
 /// How long loading, or a check, may take beside the run itself.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Lines of the rack's file beside those that all such racks have. A busy process answers late.
@@ -38,7 +42,9 @@ pub fn run(task: &Task<'_>) -> Result<Option<Played>> {
 
 fn play(task: &Task<'_>) -> halt::Played<Played> {
     let (rack, stop) = (&task.args.rack, &task.stop);
-    let lines = format!("{LINES}{}", rack.fabric_of_processes()?);
+    let members = task.args.copies.map(|_| Members::new()).transpose()?;
+    let more = members.as_ref().map(Members::lines).unwrap_or_default();
+    let lines = format!("{LINES}{}{more}", rack.fabric_of_processes()?);
     let start = Start {
         rack,
         lines: &lines,
@@ -53,16 +59,23 @@ fn play(task: &Task<'_>) -> halt::Played<Played> {
     drop(watcher);
     let loading = began.elapsed();
     let watcher = Watcher::new(task, "running, in processes");
-    let ran = crew.all("run", stop)?;
+    let (ran, mut survived) = kills::run(&mut crew, task.args, stop)?;
     drop(watcher);
     let (done, packets) = together(&ran)?;
     let counts = done.tally.counts();
     let (orders, payments, delivered) = (counts.orders, counts.payments, counts.delivered);
     let watcher = Watcher::new(task, "checking all rows");
-    let checked = crew.all(&format!("check {orders} {payments} {delivered}"), stop)?;
+    let first = crew.living().first().copied().unwrap_or_default();
+    crew.tell(first, &format!("check {orders} {payments} {delivered}"))?;
+    let checked = crew.answer(first, stop)?;
     drop(watcher);
-    let report = checked.first().and_then(|said| findings(&said["findings"]));
-    let report = report.ok_or_else(|| wrong("node 0 does not say what it has found"))?;
+    let report = findings(&checked["findings"]);
+    let report = report.ok_or_else(|| wrong("a node does not say what it has found"))?;
+    survived.gap = ran.iter().map(gap).max().unwrap_or_default();
+    survived.counted = counts_of(&checked["counted"]);
+    if let Some(counted) = survived.counted {
+        kills::compare(counts, counted, !survived.killed.is_empty())?;
+    }
     let engine = match task.args.engine {
         EngineArg::Locks => Locks::NAME,
         EngineArg::Objects => Objects::NAME,
@@ -75,6 +88,7 @@ fn play(task: &Task<'_>) -> halt::Played<Played> {
         packets,
         report,
         judged: None,
+        survived: task.args.copies.map(|_| survived),
     })
 }
 
@@ -106,9 +120,12 @@ pub fn member(task: &Task<'_>, (file, node): (&Path, usize), layout: Layout) -> 
     task.args.rack.wires.apply_faults(&mut config);
     let rack = Rack::join(&config, node)?;
     let nodes = [rack.node(node)];
+    if task.args.copies.is_some() {
+        copies::await_members(&nodes[0])?;
+    }
     match task.args.engine {
         EngineArg::Locks => {
-            let engine = Locks::new(&nodes, layout).map_err(failure)?;
+            let engine = copies::locks(task.args, &nodes, layout)?;
             serve(task, &rack, &engine, &told)
         }
         EngineArg::Objects => {
@@ -151,32 +168,68 @@ fn serve<E: Engine>(
                 load(engine, task.args.seed, &watcher).map_err(failure)?;
                 json!({"loaded": true})
             }
-            Some("run") => {
-                let before = packets(rack);
-                let done = drive(engine, &task.plan(), &watcher).map_err(failure)?;
-                json!({
-                    "tally": tally(&done.tally),
-                    "seconds": done.time.as_secs_f64(),
-                    "packets": packets(rack) - before,
-                })
-            }
-            Some("check") if task.args.member.as_node == Some(0) => {
+            Some("run") => run_terminals(task, rack, engine, told)?,
+            Some("check") => {
                 let mut next = || words.next().and_then(|it| it.parse().ok()).unwrap_or(0);
                 let counts = Counts {
                     orders: next(),
                     payments: next(),
                     delivered: next(),
                 };
-                let report = check(engine, &counts).map_err(failure)?;
+                let counted = engine.counted(0).map_err(failure)?;
+                let done = counted.filter(|_| task.args.kill.is_some());
+                let report = check(engine, &done.unwrap_or(counts)).map_err(failure)?;
                 let found = |it: &Finding| json!({"broken": it.broken, "first": it.first});
                 let findings: Vec<_> = report.findings().iter().map(found).collect();
-                json!({"findings": findings})
+                let counted = counted.map(|it| [it.orders, it.payments, it.delivered]);
+                json!({"findings": findings, "counted": counted})
             }
             _ => json!({}),
         };
         out::line(answer);
     }
     Ok(Ended::Done)
+}
+
+/// Has the terminals run. Meanwhile it is asked whether live nodes have all copies.
+fn run_terminals<E: Engine>(
+    task: &Task<'_>,
+    rack: &Rack,
+    engine: &E,
+    told: &Receiver<String>,
+) -> Result<Value> {
+    let watcher = Watcher::new(task, "");
+    let (before, gap) = (packets(rack), Gap::new(&watcher));
+    let done = std::thread::scope(|scope| {
+        let terminals = scope.spawn(|| drive(engine, &task.plan(), &gap));
+        while !terminals.is_finished() {
+            if told.recv_timeout(STEP).is_ok() {
+                out::line(json!({"whole": copies::are_whole(rack)}));
+            }
+        }
+        let joined = terminals.join();
+        joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    let done = done.map_err(failure)?;
+    Ok(json!({
+        "tally": tally(&done.tally),
+        "seconds": done.time.as_secs_f64(),
+        "packets": packets(rack) - before,
+        "gap": gap.longest().as_secs_f64(),
+    }))
+}
+
+fn gap(said: &Value) -> Duration {
+    let seconds = said["gap"].as_f64().unwrap_or_default();
+    Duration::from_secs_f64(seconds.max(0.0))
+}
+
+fn counts_of(said: &Value) -> Option<Counts> {
+    Some(Counts {
+        orders: said[0].as_u64()?,
+        payments: said[1].as_u64()?,
+        delivered: said[2].as_u64()?,
+    })
 }
 
 fn findings(said: &Value) -> Option<Report> {

@@ -1,5 +1,6 @@
 //! The results for a person, and for a script.
 
+use super::kills::Survived;
 use super::outside::Outside;
 use super::play::{Played, Task};
 use crate::out;
@@ -49,6 +50,9 @@ pub fn print(task: &Task<'_>, played: &Played, outside: Option<&Outside>) {
         count(done.tally.delivered),
         count(done.tally.of(Kind::Delivery).skipped),
     ));
+    if let (Some(copies), Some(survived)) = (args.copies, &played.survived) {
+        out::line(deaths(copies, survived));
+    }
     out::table(&conditions(played));
     out::line(match &played.judged {
         None => "The history was not judged (--judge).".to_owned(),
@@ -61,6 +65,42 @@ pub fn print(task: &Task<'_>, played: &Played, outside: Option<&Outside>) {
     if let Some(outside) = outside {
         out::line(beside(outside));
     }
+}
+
+fn deaths(copies: u8, survived: &Survived) -> String {
+    let mut text = format!("{copies} copies of the database.");
+    for (node, at) in &survived.killed {
+        text += &format!(" Node {node} was killed after {at:.1} s.");
+    }
+    if !survived.gap.is_zero() {
+        let gap = survived.gap.as_secs_f64();
+        text += &format!(
+            " The longest time in which a node that lives finished no transaction: {gap:.2} s."
+        );
+    }
+    if let Some(counted) = survived.counted.filter(|_| !survived.killed.is_empty()) {
+        text += &format!(
+            " The figures are those of the nodes that live; by their logs all have placed {} orders and made {} payments.",
+            count(counted.orders),
+            count(counted.payments),
+        );
+    }
+    text + "\n"
+}
+
+fn survived(survived: &Survived) -> Value {
+    let killed = survived.killed.iter();
+    let killed: Vec<Value> = killed
+        .map(|(node, at)| json!({"node": node, "seconds": at}))
+        .collect();
+    let counted = survived
+        .counted
+        .map(|it| json!({"orders": it.orders, "payments": it.payments, "delivered": it.delivered}));
+    json!({
+        "killed": killed,
+        "gap_seconds": survived.gap.as_secs_f64(),
+        "counted": counted,
+    })
 }
 
 fn beside(outside: &Outside) -> String {
@@ -101,6 +141,7 @@ fn transactions(played: &Played) -> Table {
         ("rolled back", RIGHT),
         ("aborts: lock", RIGHT),
         ("changed", RIGHT),
+        ("death", RIGHT),
         ("p50", RIGHT),
         ("p99", RIGHT),
     ];
@@ -115,6 +156,7 @@ fn transactions(played: &Played) -> Table {
             &count(row.rolled_back),
             &count(row.aborts[Cause::Lock as usize]),
             &count(row.aborts[Cause::Changed as usize]),
+            &count(row.aborts[Cause::Death as usize]),
             &within(row, 50.0),
             &within(row, 99.0),
         ]);
@@ -185,5 +227,7 @@ fn object(task: &Task<'_>, played: &Played, outside: Option<&Outside>) -> Value 
         "conditions": Condition::ALL.iter().map(condition).collect::<Vec<_>>(),
         "judged": played.judged.as_ref().map(|(many, why)| json!({"transactions": many, "disorder": why})),
         "outside": outside,
+        "copies": args.copies,
+        "survived": played.survived.as_ref().map(survived),
     })
 }

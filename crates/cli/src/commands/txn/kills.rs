@@ -1,0 +1,156 @@
+//! Nodes that are killed while terminals run, and what is seen of it.
+
+use super::TxnArgs;
+use super::play::Watcher;
+use crate::crew::Crew;
+use crate::failure::Failure;
+use crate::halt::{Halt, Played, wrong};
+use crate::stop::Stop;
+use fastrand::Rng;
+use rackmem_txn::{Counts, Watch};
+use serde_json::Value;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// The part of a run in which nodes are killed: the others are to go on before it ends.
+const PART: (f64, f64) = (0.1, 0.6);
+/// How long live nodes may take until they have all copies.
+const WHOLE: Duration = Duration::from_secs(60);
+/// Between two questions whether they have.
+const STEP: Duration = Duration::from_millis(50);
+
+/// What deaths have come to.
+#[derive(Clone, Default)]
+pub struct Survived {
+    /// Which node was killed when, in seconds of the run.
+    pub killed: Vec<(usize, f64)>,
+    /// The longest time in which a node that lives has finished no transaction.
+    pub gap: Duration,
+    /// What all terminals have done, dead ones as well, by their logs.
+    pub counted: Option<Counts>,
+}
+
+/// Has all nodes run, and kills as many as are to be killed at moments by chance; what those say
+/// that live.
+pub fn run(crew: &mut Crew, args: &TxnArgs, stop: &Stop) -> Played<(Vec<Value>, Survived)> {
+    let began = Instant::now();
+    crew.tell_all("run")?;
+    let mut random = Rng::new();
+    let mut survived = Survived::default();
+    for at in moments(&mut random, args) {
+        if !stop.sleep(at.saturating_sub(began.elapsed())) {
+            return Err(Halt::Stopped);
+        }
+        if !survived.killed.is_empty() {
+            await_copies(crew, stop)?;
+        }
+        let living = crew.living();
+        let node = living[random.usize(..living.len())];
+        crew.kill(node);
+        let when = began.elapsed().as_secs_f64();
+        survived.killed.push((node, when));
+    }
+    Ok((crew.answers(stop)?, survived))
+}
+
+fn moments(random: &mut Rng, args: &TxnArgs) -> Vec<Duration> {
+    let (from, to) = PART;
+    let mut any = || from + random.f64() * (to - from);
+    let seconds = args.seconds as f64;
+    let moments = (0..args.kill.unwrap_or_default()).map(|_| any() * seconds);
+    let mut moments: Vec<Duration> = moments.map(Duration::from_secs_f64).collect();
+    moments.sort();
+    moments
+}
+
+/// Waits until live nodes have all copies again.
+fn await_copies(crew: &mut Crew, stop: &Stop) -> Played<()> {
+    let end = Instant::now() + WHOLE;
+    let asked = crew.living().first().copied().unwrap_or_default();
+    while Instant::now() < end {
+        crew.tell(asked, "whole")?;
+        let said = crew.answer(asked, stop)?;
+        match said["whole"].as_bool() {
+            Some(true) => return Ok(()),
+            Some(false) if stop.sleep(STEP) => {}
+            Some(false) => return Err(Halt::Stopped),
+            None => Err(Failure::new(
+                "the run was over before copies were at live nodes again, and as many were killed",
+                "give more --seconds, or fewer to --kill",
+            ))?,
+        }
+    }
+    Err(wrong("live nodes do not get all copies"))
+}
+
+/// What logs count is what terminals know of, and what dead ones knew.
+pub fn compare(told: Counts, counted: Counts, has_killed: bool) -> Played<()> {
+    let columns = [
+        ("orders", told.orders, counted.orders),
+        ("payments", told.payments, counted.payments),
+        ("deliveries", told.delivered, counted.delivered),
+    ];
+    for (what, told, counted) in columns {
+        if counted < told || counted > told && !has_killed {
+            let why = format!("terminals know of {told} {what}, and the logs count {counted}");
+            return Err(wrong(why));
+        }
+    }
+    Ok(())
+}
+
+/// Measures the longest time in which no terminal of a node has finished anything.
+pub struct Gap<'w> {
+    watcher: &'w Watcher<'w>,
+    began: Instant,
+    last: AtomicU64,
+    longest: AtomicU64,
+}
+
+impl<'w> Gap<'w> {
+    /// From now on.
+    pub fn new(watcher: &'w Watcher<'w>) -> Self {
+        Gap {
+            watcher,
+            began: Instant::now(),
+            last: AtomicU64::new(0),
+            longest: AtomicU64::new(0),
+        }
+    }
+
+    /// The longest so far.
+    pub fn longest(&self) -> Duration {
+        Duration::from_nanos(self.longest.load(Relaxed))
+    }
+}
+
+impl Watch for Gap<'_> {
+    fn ran(&self) {
+        let now = self.began.elapsed().as_nanos() as u64;
+        let last = self.last.swap(now, Relaxed);
+        self.longest.fetch_max(now.saturating_sub(last), Relaxed);
+        self.watcher.ran();
+    }
+
+    fn stop(&self) -> bool {
+        self.watcher.stop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_count_what_is_known() {
+        let some = |orders| Counts {
+            orders,
+            payments: 4,
+            delivered: 1,
+        };
+        assert!(compare(some(3), some(3), false).is_ok());
+        assert!(compare(some(3), some(5), true).is_ok());
+        assert!(compare(some(3), some(5), false).is_err());
+        assert!(compare(some(3), some(2), true).is_err());
+    }
+}
