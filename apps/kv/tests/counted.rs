@@ -1,5 +1,5 @@
 //! What INFO counts: errors of scripts once, wherever they come from; scripts; values that are
-//! large; keys that expire.
+//! large; keys that expire; channels; and what monitors look for.
 
 mod support;
 
@@ -219,4 +219,46 @@ fn a_command_that_waits_is_called_once() {
     client.say("RPUSH list a");
     assert_eq!(waits.reply(), "[\"list\" \"a\"]");
     assert_eq!(calls(&mut client, "blpop"), ["1", "0", "0"]);
+}
+
+#[test]
+fn channels_and_patterns_are_counted_while_somebody_has_subscribed() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    let mut subscriber = Client::new(server.local_addr());
+    for (command, names, want) in [
+        ("SUBSCRIBE", ["a", "b"].as_slice(), ["2", "0", "0"]),
+        ("PSUBSCRIBE", &["a*"], ["2", "1", "0"]),
+        ("SSUBSCRIBE", &["a"], ["2", "1", "1"]),
+        ("UNSUBSCRIBE", &["a"], ["1", "1", "1"]),
+        ("PUNSUBSCRIBE", &["a*"], ["1", "0", "1"]),
+        ("SUNSUBSCRIBE", &["a"], ["1", "0", "0"]),
+    ] {
+        for name in names {
+            subscriber.say(&format!("{command} {name}"));
+        }
+        let found = ["pubsub_channels", "pubsub_patterns", "pubsubshard_channels"]
+            .map(|name| field(&mut client, name));
+        assert_eq!(found, want, "after {command}");
+    }
+}
+
+#[test]
+fn what_programs_look_for_is_there_in_the_form_of_redis() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    let share = field(&mut client, "used_memory_peak_perc");
+    let number = share.strip_suffix('%').map(str::parse::<f64>);
+    assert!(
+        matches!(number, Some(Ok(number)) if number >= 0.0),
+        "{share}"
+    );
+    for (name, want) in [
+        ("aof_rewrite_in_progress", "0"),
+        ("aof_rewrite_scheduled", "0"),
+        ("aof_last_bgrewrite_status", "ok"),
+        ("aof_last_write_status", "ok"),
+    ] {
+        assert_eq!(field(&mut client, name), want, "{name}");
+    }
 }

@@ -11,6 +11,7 @@ use crate::script::sha1::Sha;
 use crate::server::settings::Setting;
 use crate::server::shared::Stats;
 use crate::store::Store;
+use crate::store::bus::SubscriptionKind as Kind;
 
 /// A section: its title, which words ask for it beside its title, and what writes it.
 type Section<M> = (
@@ -150,6 +151,8 @@ fn memory<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
         field(text, name, bytes);
         field(text, &format!("{name}_human"), human(bytes));
     }
+    let share = 100.0 * store.used_bytes() as f64 / process.peak.max(1) as f64;
+    field(text, "used_memory_peak_perc", format_args!("{share:.2}%"));
     let settings = call.shared.control.settings.all();
     let policy = settings
         .iter()
@@ -197,7 +200,16 @@ fn persistence<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome 
     field(text, "rdb_last_bgsave_time_sec", took);
     field(text, "rdb_current_bgsave_time_sec", running.unwrap_or(-1));
     field(text, "rdb_saves", status.saves);
-    field(text, "aof_enabled", 0);
+    for name in [
+        "aof_enabled",
+        "aof_rewrite_in_progress",
+        "aof_rewrite_scheduled",
+    ] {
+        field(text, name, 0);
+    }
+    for name in ["aof_last_bgrewrite_status", "aof_last_write_status"] {
+        field(text, name, "ok");
+    }
     Ok(())
 }
 
@@ -230,9 +242,16 @@ fn stats<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     field(text, "keyspace_misses", total(|s| &s.misses));
     field(text, "swept_buckets", total(|s| &s.swept));
     field(text, "expired_keys", call.shared.store.expired_keys());
-    for name in ["pubsub_channels", "pubsub_patterns", "sync_full"] {
-        field(text, name, 0);
+    for (name, kind) in [
+        ("pubsub_channels", Kind::Channel),
+        ("pubsub_patterns", Kind::Pattern),
+        ("pubsubshard_channels", Kind::Shard),
+    ] {
+        // A monitor is to be told the rest also while a node's subscriptions cannot be read.
+        let names = call.shared.store.subscribed(kind, None);
+        field(text, name, names.map_or(0, |names| names.len()));
     }
+    field(text, "sync_full", 0);
     field(text, "evicted_keys", total(|s| &s.evicted));
     field(text, "lazyfreed_objects", total(|s| &s.unlinked));
     field(text, "latest_fork_usec", 0);
