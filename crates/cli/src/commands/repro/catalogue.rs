@@ -58,6 +58,7 @@ pub enum Here {
     Buckets,
     OneLock,
     Transactions,
+    Ranks,
     Objects,
     Failover,
     Faults,
@@ -292,7 +293,10 @@ pub const FIGURES: &[Figure] = &[
         id: "concordia-16",
         place: "§7.4, Fig. 16",
         title: "PageRank beside Grappa and PowerGraph",
-        why: "Not here yet: neither system is. `rackmem graph pagerank --compare` has messages, bounded and coherent memory side by side.",
+        here: Some(Here::Ranks),
+        statements: claims::CONCORDIA_16,
+        why: "Neither system is here, and what PowerGraph's software costs the text does not say; what stands for it are messages of our own, which have its masters and mirrors and none of its costs. Nothing stands for Grappa. Here \
+              a message is a copy in one process's memory, and a coherent block is that and the protocol; there is no model.",
         ..BLANK
     },
     Figure {

@@ -1,7 +1,10 @@
 //! What the papers' texts say that can be measured on one machine.
 
+use super::ranks;
 use rackmem_bench::judged::{Judged, Range};
 use rackmem_bench::report::Report;
+use rackmem_bench::system::System;
+use rackmem_graph::Engine;
 
 /// A sentence of a paper, and how its figure is had from a report.
 #[derive(Clone, Copy, Debug)]
@@ -149,6 +152,18 @@ pub const CONCORDIA_15: &[Statement] = &[
         ours: |r| flowcc_gain(r, 0) },
     Statement { says: "all of other warehouses: Concordia over GAM", paper: Range::of(1.55, 2.0),
         ours: |r| flowcc_gain(r, 100) },
+];
+
+/// By how much PageRank is faster on coherent memory with the switch than another way.
+fn ranks_gain(report: &Report, system: System, engine: Engine) -> Option<Vec<f64>> {
+    let ours = ranks::name(System::Switch, Engine::Coherent);
+    Some(vec![by(report, &ours, &ranks::name(system, engine))?])
+}
+
+#[rustfmt::skip]
+pub const CONCORDIA_16: &[Statement] = &[
+    Statement { says: "Concordia over PowerGraph; here over messages of masters and mirrors", paper: Range::of(1.8, 4.4),
+        ours: |r| ranks_gain(r, System::Switch, Engine::Messages) },
 ];
 
 /// By how much the table with a lock a bucket is faster under GCP than under each of these.

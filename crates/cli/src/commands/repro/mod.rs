@@ -5,6 +5,7 @@ mod catalogue;
 mod claims;
 mod page;
 mod plot;
+mod ranks;
 mod run;
 
 use crate::ended::Ended;

@@ -2,6 +2,7 @@
 
 use super::super::bench::bounded_sim;
 use super::catalogue::{Figure, Here, Model};
+use super::ranks;
 use rackmem::Fabric;
 use rackmem_bench::judged::{Judged, Range};
 use rackmem_bench::report::{Case, Report};
@@ -236,6 +237,7 @@ pub fn measure(here: Here, effort: Effort, tell: Progress<'_>) -> Result<Report>
             };
             run::tpcc::run(&options, &mut report, tell)?;
         }
+        Here::Ranks => ranks::measure(effort.duration, &mut report, tell)?,
         Here::OneLock => {
             let options = run::dbm::Options {
                 kinds: Vec::new(),
