@@ -13,12 +13,12 @@ fn object(more: &[&str]) -> (Value, String) {
 
 #[test]
 fn a_figure_is_modelled_and_put_on_a_page() {
-    let (told, page) = object(&["--figure", "sabres-8,concordia-15", "--only", "model"]);
+    let (told, page) = object(&["--figure", "sabres-8,concordia-16", "--only", "model"]);
     let [sabres, absent] = [0, 1].map(|nth| &told["figures"][nth]);
     assert_eq!(sabres["figure"], "sabres-8");
     assert_eq!(sabres["model"]["claims"].as_array().map(Vec::len), Some(6));
     assert_eq!(absent["model"], Value::Null);
-    for id in ["sabres-8", "concordia-15"] {
+    for id in ["sabres-8", "concordia-16"] {
         assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
     }
     assert!(page.contains("<polyline") && page.ends_with("</html>\n"));

@@ -131,20 +131,22 @@ const COPIED: [&str; 8] = [
 ];
 
 #[test]
-fn a_database_with_copies_outlives_a_process() {
-    let more = ["--seconds", "8", "--processes", "--kill", "1"];
-    let output = run(&[&["txn", "--json"], &COPIED[..], &more].concat());
-    assert!(output.status.success(), "{}", stderr(&output));
-    let told: Value = serde_json::from_str(&stdout(&output)).expect("one object");
-    assert_eq!((&told["holds"], &told["copies"]), (&true.into(), &3.into()));
-    let survived = &told["survived"];
-    assert_eq!(
-        survived["killed"].as_array().map(Vec::len),
-        Some(1),
-        "{told}"
-    );
-    assert!(survived["gap_seconds"].as_f64() > Some(0.0), "{told}");
-    assert!(survived["counted"]["orders"].as_u64() > Some(0), "{told}");
+fn a_database_with_copies_outlives_processes() {
+    for [copies, nodes, kill] in [["3", "4", "1"], ["5", "5", "2"]] {
+        let size = ["--items", "100", "--customers", "30", "--seconds", "8"];
+        let rack = ["--copies", copies, "--nodes", nodes, "--processes"];
+        let kill_some = ["--kill", kill];
+        let output = run(&[&["txn", "--json"], &size[..], &rack, &kill_some].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let told: Value = serde_json::from_str(&stdout(&output)).expect("one object");
+        assert_eq!(told["holds"], true, "{told}");
+        assert_eq!(told["copies"].to_string(), copies, "{told}");
+        let survived = &told["survived"];
+        let killed = survived["killed"].as_array().map(Vec::len);
+        assert_eq!(killed, kill.parse().ok(), "{told}");
+        assert!(survived["gap_seconds"].as_f64() > Some(0.0), "{told}");
+        assert!(survived["counted"]["orders"].as_u64() > Some(0), "{told}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{EngineArg, TxnArgs, failure};
 use crate::failure::{Failure, Result};
 use crate::rack_args::ModeArg;
-use rackmem::{Node, Rack};
+use rackmem::Node;
 use rackmem_txn::{Copies, Layout, Locks};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -102,11 +102,4 @@ pub fn await_members(node: &Node) -> Result<()> {
         std::thread::sleep(STEP);
     }
     Ok(())
-}
-
-/// Whether live nodes have all copies, so that another node may die.
-pub fn are_whole(rack: &Rack) -> bool {
-    let groups = rack.nodes().iter().flat_map(Node::groups);
-    let mut copies = groups.flat_map(|group| group.copies);
-    copies.all(|copy| copy.counts && copy.live)
 }

@@ -3,7 +3,6 @@
 use super::TxnArgs;
 use super::play::Watcher;
 use crate::crew::Crew;
-use crate::failure::Failure;
 use crate::halt::{Halt, Played, wrong};
 use crate::stop::Stop;
 use fastrand::Rng;
@@ -14,10 +13,6 @@ use std::time::{Duration, Instant};
 
 /// The part of a run in which nodes are killed: the others are to go on before it ends.
 const PART: (f64, f64) = (0.1, 0.6);
-/// How long live nodes may take until they have all copies.
-const WHOLE: Duration = Duration::from_secs(60);
-/// Between two questions whether they have.
-const STEP: Duration = Duration::from_millis(50);
 
 /// What deaths have come to.
 #[derive(Clone, Default)]
@@ -30,8 +25,8 @@ pub struct Survived {
     pub counted: Option<Counts>,
 }
 
-/// Has all nodes run, and kills as many as are to be killed at moments by chance; what those say
-/// that live.
+/// Has all nodes run, and kills as many as are to be killed at moments by chance, fewer than have a
+/// majority of the copies; what those say that live.
 pub fn run(crew: &mut Crew, args: &TxnArgs, stop: &Stop) -> Played<(Vec<Value>, Survived)> {
     let began = Instant::now();
     crew.tell_all("run")?;
@@ -40,9 +35,6 @@ pub fn run(crew: &mut Crew, args: &TxnArgs, stop: &Stop) -> Played<(Vec<Value>, 
     for at in moments(&mut random, args) {
         if !stop.sleep(at.saturating_sub(began.elapsed())) {
             return Err(Halt::Stopped);
-        }
-        if !survived.killed.is_empty() {
-            await_copies(crew, stop)?;
         }
         let living = crew.living();
         let node = living[random.usize(..living.len())];
@@ -61,26 +53,6 @@ fn moments(random: &mut Rng, args: &TxnArgs) -> Vec<Duration> {
     let mut moments: Vec<Duration> = moments.map(Duration::from_secs_f64).collect();
     moments.sort();
     moments
-}
-
-/// Waits until live nodes have all copies again.
-fn await_copies(crew: &mut Crew, stop: &Stop) -> Played<()> {
-    let end = Instant::now() + WHOLE;
-    let asked = crew.living().first().copied().unwrap_or_default();
-    while Instant::now() < end {
-        crew.tell(asked, "whole")?;
-        let said = crew.answer(asked, stop)?;
-        match said["whole"].as_bool() {
-            Some(true) => return Ok(()),
-            Some(false) if stop.sleep(STEP) => {}
-            Some(false) => return Err(Halt::Stopped),
-            None => Err(Failure::new(
-                "the run was over before copies were at live nodes again, and as many were killed",
-                "give more --seconds, or fewer to --kill",
-            ))?,
-        }
-    }
-    Err(wrong("live nodes do not get all copies"))
 }
 
 /// What logs count is what terminals know of, and what dead ones knew.

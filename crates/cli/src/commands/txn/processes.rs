@@ -24,8 +24,6 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Between two looks whether terminals have ended.
-const STEP: Duration = Duration::from_millis(20);
 /// How long loading, or a check, may take beside the run itself.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Lines of the rack's file beside those that all such racks have. A busy process answers late.
@@ -168,7 +166,7 @@ fn serve<E: Engine>(
                 load(engine, task.args.seed, &watcher).map_err(failure)?;
                 json!({"loaded": true})
             }
-            Some("run") => run_terminals(task, rack, engine, told)?,
+            Some("run") => run_terminals(task, rack, engine)?,
             Some("check") => {
                 let mut next = || words.next().and_then(|it| it.parse().ok()).unwrap_or(0);
                 let counts = Counts {
@@ -191,26 +189,11 @@ fn serve<E: Engine>(
     Ok(Ended::Done)
 }
 
-/// Has the terminals run. Meanwhile it is asked whether live nodes have all copies.
-fn run_terminals<E: Engine>(
-    task: &Task<'_>,
-    rack: &Rack,
-    engine: &E,
-    told: &Receiver<String>,
-) -> Result<Value> {
+/// Has the terminals run.
+fn run_terminals<E: Engine>(task: &Task<'_>, rack: &Rack, engine: &E) -> Result<Value> {
     let watcher = Watcher::new(task, "");
     let (before, gap) = (packets(rack), Gap::new(&watcher));
-    let done = std::thread::scope(|scope| {
-        let terminals = scope.spawn(|| drive(engine, &task.plan(), &gap));
-        while !terminals.is_finished() {
-            if told.recv_timeout(STEP).is_ok() {
-                out::line(json!({"whole": copies::are_whole(rack)}));
-            }
-        }
-        let joined = terminals.join();
-        joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    });
-    let done = done.map_err(failure)?;
+    let done = drive(engine, &task.plan(), &gap).map_err(failure)?;
     Ok(json!({
         "tally": tally(&done.tally),
         "seconds": done.time.as_secs_f64(),
