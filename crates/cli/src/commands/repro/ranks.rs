@@ -1,4 +1,5 @@
-//! PageRank on this machine, on coherent memory as each system keeps it and by messages (Concordia's Fig. 16).
+//! PageRank on this machine, on coherent memory as each system keeps it and by messages
+//! (Concordia's Fig. 16).
 
 use rackmem_bench::report::Report;
 use rackmem_bench::run::{BenchError, Progress, Result};
