@@ -30,6 +30,13 @@ pub(crate) struct UnitCounts {
     took: [AtomicU64; POWERS],
 }
 
+impl UnitCounts {
+    /// Calls, nanoseconds, rejected, failed.
+    fn sums(&self) -> [&AtomicU64; 4] {
+        [&self.calls, &self.nanoseconds, &self.rejected, &self.failed]
+    }
+}
+
 /// All commands' and errors' counts of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
@@ -75,13 +82,7 @@ impl Counts {
     /// Adds the counts of each unit: calls, nanoseconds, rejected, failed.
     pub fn add_units(&self, sums: &mut [[u64; 4]]) {
         for (sum, counts) in sums.iter_mut().zip(self.units.get().into_iter().flatten()) {
-            let all = [
-                &counts.calls,
-                &counts.nanoseconds,
-                &counts.rejected,
-                &counts.failed,
-            ];
-            for (sum, count) in sum.iter_mut().zip(all) {
+            for (sum, count) in sum.iter_mut().zip(counts.sums()) {
                 *sum += count.load(Relaxed);
             }
         }
@@ -105,13 +106,7 @@ impl Counts {
     /// Begins anew.
     pub fn reset(&self) {
         for counts in self.units.get().into_iter().flatten() {
-            let all = [
-                &counts.calls,
-                &counts.nanoseconds,
-                &counts.rejected,
-                &counts.failed,
-            ];
-            for count in all.into_iter().chain(&counts.took) {
+            for count in counts.sums().into_iter().chain(&counts.took) {
                 count.store(0, Relaxed);
             }
         }
