@@ -211,13 +211,18 @@ fn a_rack_stays_under_its_limit() {
     assert!(!evicted.contains("evicted_keys:0"), "{evicted}");
 }
 
-#[test]
-fn what_is_read_survives() {
+/// Twenty keys, and then two thousand others, for which there is not room, under each policy.
+fn hot_among_cold(
+    policies: [&str; 2],
+    written: impl Fn(&mut Client, &str),
+    between: impl Fn(&mut Client, usize),
+    after: impl Fn(&mut Client, &str),
+) {
     let memory = HeapMemory::new(4096, 64 << 20, 1);
     let server = serve(&open(&memory));
     let mut client = Client::new(server.local_addr());
     let value = vec![b'v'; 8 << 10];
-    for policy in ["allkeys-lru", "volatile-lru"] {
+    for policy in policies {
         let settings = format!("CONFIG SET maxmemory 4mb maxmemory-policy {policy}");
         assert_eq!(client.say(&settings), "+OK");
         // With five samples all are of the latest tenth, those read among them, once in 10^5 times:
@@ -227,49 +232,44 @@ fn what_is_read_survives() {
             client.call(&[b"SET", key.as_bytes(), &value, b"EX", b"1000"])
         };
         for i in 0..20 {
-            assert_eq!(set(&mut client, &format!("hot:{i}")), "+OK");
+            let key = format!("hot:{i}");
+            assert_eq!(set(&mut client, &key), "+OK");
+            written(&mut client, &key);
         }
         for i in 0..2000 {
             assert_eq!(set(&mut client, &format!("cold:{i}")), "+OK");
-            let hot = format!("GET hot:{}", i % 20);
-            assert_ne!(client.say(&hot), "nil", "{policy} {hot}");
+            between(&mut client, i);
         }
+        after(&mut client, policy);
         let left = number(&client.say("DBSIZE"));
         assert!((100..600).contains(&left), "{left}");
         assert_eq!(client.say("FLUSHALL"), "+OK");
     }
 }
 
+#[test]
+fn what_is_read_survives() {
+    let read = |client: &mut Client, i: usize| {
+        let hot = format!("GET hot:{}", i % 20);
+        assert_ne!(client.say(&hot), "nil", "{hot}");
+    };
+    hot_among_cold(["allkeys-lru", "volatile-lru"], |_, _| {}, read, |_, _| {});
+}
+
 /// Under LFU what was used often stays, though all others were used later.
 #[test]
 fn what_is_used_often_survives() {
-    let memory = HeapMemory::new(4096, 64 << 20, 1);
-    let server = serve(&open(&memory));
-    let mut client = Client::new(server.local_addr());
-    let value = vec![b'v'; 8 << 10];
-    for policy in ["allkeys-lfu", "volatile-lfu"] {
-        let settings = format!("CONFIG SET maxmemory 4mb maxmemory-policy {policy}");
-        assert_eq!(client.say(&settings), "+OK");
-        assert_eq!(client.say("CONFIG SET maxmemory-samples 20"), "+OK");
-        let set = |client: &mut Client, key: &str| {
-            client.call(&[b"SET", key.as_bytes(), &value, b"EX", b"1000"])
-        };
-        for i in 0..20 {
-            let key = format!("hot:{i}");
-            assert_eq!(set(&mut client, &key), "+OK");
-            for _ in 0..200 {
-                client.say(&format!("STRLEN {key}"));
-            }
-            assert!(number(&client.say(&format!("OBJECT FREQ {key}"))) > 5);
+    let use_often = |client: &mut Client, key: &str| {
+        for _ in 0..200 {
+            client.say(&format!("STRLEN {key}"));
         }
-        for i in 0..2000 {
-            assert_eq!(set(&mut client, &format!("cold:{i}")), "+OK");
-        }
+        assert!(number(&client.say(&format!("OBJECT FREQ {key}"))) > 5);
+    };
+    let all_there = |client: &mut Client, policy: &str| {
         for i in 0..20 {
             assert_eq!(client.say(&format!("EXISTS hot:{i}")), ":1", "{policy} {i}");
         }
-        let left = number(&client.say("DBSIZE"));
-        assert!((100..600).contains(&left), "{left}");
-        assert_eq!(client.say("FLUSHALL"), "+OK");
-    }
+    };
+    let policies = ["allkeys-lfu", "volatile-lfu"];
+    hot_among_cold(policies, use_often, |_, _| {}, all_there);
 }
