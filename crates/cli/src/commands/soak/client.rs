@@ -94,7 +94,10 @@ impl Client {
             Ok(true) => Ok(true),
             Ok(false) => Err(io::ErrorKind::UnexpectedEof.into()),
             Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Ok(false),
+                // The last: this process was stopped, and went on.
+                io::ErrorKind::WouldBlock
+                | io::ErrorKind::TimedOut
+                | io::ErrorKind::Interrupted => Ok(false),
                 _ => Err(error),
             },
         }
