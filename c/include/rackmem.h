@@ -88,6 +88,10 @@ typedef enum {
    A fault of the library. What the handle is of may be in any state: close the rack.
    */
   RM_FAULT = -11,
+  /*
+   What was read may be older than was promised: throw it away.
+   */
+  RM_STALE = -12,
 } rm_status;
 
 /*
@@ -127,6 +131,26 @@ typedef enum {
 } rm_durability;
 
 /*
+ An arena: objects in a file or a device that all nodes have mapped.
+ */
+typedef struct bi_arena bi_arena;
+
+/*
+ A section that is open, of one thread.
+ */
+typedef struct bi_section bi_section;
+
+/*
+ One writer of the rack, of one thread.
+ */
+typedef struct bi_writer bi_writer;
+
+/*
+ A condition that threads of all nodes wait for.
+ */
+typedef struct rm_condition rm_condition;
+
+/*
  A lock that one thread of all nodes has at a time.
  */
 typedef struct rm_lock rm_lock;
@@ -155,6 +179,51 @@ typedef struct rm_rack rm_rack;
  A named region.
  */
 typedef struct rm_region rm_region;
+
+/*
+ A lock that many threads of all nodes have for reading, or one for writing.
+ */
+typedef struct rm_rwlock rm_rwlock;
+
+/*
+ A run of a transaction, as long as its body runs, and in its thread.
+ */
+typedef struct rm_transaction rm_transaction;
+
+/*
+ What a transaction does, with the context that rm_transact was given. RM_OK: it is to take
+ effect. Anything else: it is given up. It may run several times, if others come first: what it
+ changes beside objects it has to change anew each time. It must return, not jump or throw.
+ */
+typedef rm_status (*rm_body)(rm_transaction *run, void *context);
+
+/*
+ Where an arena is, how large, and how old what is read may be: the same on all nodes. Zeros
+ where a field says so.
+ */
+typedef struct {
+  /*
+   A device, or a file of a memory that machines share, or of /dev/shm.
+   */
+  const char *path;
+  /*
+   Bytes, from the beginning on.
+   */
+  uint64_t bytes;
+  /*
+   How old what a section reads may be when it begins, in microseconds, 5000 at least; 0: 10000.
+   */
+  uint64_t bound;
+  /*
+   Entries of a ring, 2 to 4096; 0: 4096.
+   */
+  uint64_t ring;
+  /*
+   Each process has a cache of its own in front, which nothing keeps coherent: for tests on
+   one host.
+   */
+  bool emulated;
+} bi_spec;
 
 /*
  What another node finds an object by. Any program may keep it, in memory or on disk.
@@ -247,6 +316,96 @@ rm_status rm_lock_release(const rm_lock *lock);
 void rm_lock_free(rm_lock *lock);
 
 /*
+ The lock of this name, made if there is none.
+
+ # Safety
+ `node` is a handle, `lock` a string that ends with a zero, `out` may be written.
+ */
+rm_status rm_rwlock_open(const rm_node *node, const char *lock, rm_rwlock **out);
+
+/*
+ Waits to read beside other readers, at most so many milliseconds, or RM_FOREVER. Several threads
+ may, by one handle. RM_NOT_NOW and RM_OWNER_DIED as of rm_lock_acquire.
+
+ # Safety
+ `lock` is a handle.
+ */
+rm_status rm_rwlock_read(const rm_rwlock *lock, int64_t milliseconds);
+
+/*
+ Waits to be alone in it, at most so many milliseconds, or RM_FOREVER. RM_NOT_NOW, RM_OWNER_DIED
+ and `token` as of rm_lock_acquire.
+
+ # Safety
+ `lock` is a handle; `token` is NULL or may be written.
+ */
+rm_status rm_rwlock_write(const rm_rwlock *lock, int64_t milliseconds, uint64_t *token);
+
+/*
+ Ends what this handle has begun: the writing, or one of the readings. Any thread of the process
+ may.
+
+ # Safety
+ `lock` is a handle.
+ */
+rm_status rm_rwlock_release(const rm_rwlock *lock);
+
+/*
+ Ends the handle; what is held by it is released.
+
+ # Safety
+ `lock` is NULL or of this library, and not used again.
+ */
+void rm_rwlock_free(rm_rwlock *lock);
+
+/*
+ The condition of this name, made if there is none.
+
+ # Safety
+ `node` is a handle, `condition` a string that ends with a zero, `out` may be written.
+ */
+rm_status rm_condition_open(const rm_node *node, const char *condition, rm_condition **out);
+
+/*
+ Lets a lock go that is held, waits to be notified, at most so many milliseconds or RM_FOREVER,
+ and holds the lock again. RM_NOT_NOW: the time was over. RM_OWNER_DIED: a node that had the lock
+ died inside meanwhile. After a failure the lock is not held. A thread may wake without being
+ notified: look again at what it waits for. At most 255 threads of the rack wait for one
+ condition.
+
+ # Safety
+ Both are handles.
+ */
+rm_status rm_condition_wait(const rm_condition *condition,
+                            const rm_lock *lock,
+                            int64_t milliseconds);
+
+/*
+ Wakes the thread that has waited longest. Whoever changes what it waits for holds the lock.
+ `woken`, unless NULL, says whether one waited.
+
+ # Safety
+ `condition` is a handle; `woken` is NULL or may be written.
+ */
+rm_status rm_condition_notify_one(const rm_condition *condition, bool *woken);
+
+/*
+ Wakes all who wait.
+
+ # Safety
+ `condition` is a handle.
+ */
+rm_status rm_condition_notify_all(const rm_condition *condition);
+
+/*
+ Ends the handle, not the condition.
+
+ # Safety
+ `condition` is NULL or of this library, and not used again.
+ */
+void rm_condition_free(rm_condition *condition);
+
+/*
  A new object with these bytes, and room for as many as `room`, at most 65520.
 
  # Safety
@@ -320,6 +479,236 @@ rm_status rm_object_remove(rm_object *object);
  `object` is NULL or of this library, and not used again.
  */
 void rm_object_free(rm_object *object);
+
+/*
+ Runs `body` until all that it reads and writes is one step among all nodes' transactions and
+ reads, or gives up: what `body` returned last, or why it has not taken effect. RM_NO_ANSWER with
+ the code "conflict": others came first each time, for as long as the rack's patience.
+
+ # Safety
+ `node` is a handle; `body` may be called with `context`.
+ */
+rm_status rm_transact(const rm_node *node, rm_body body, void *context);
+
+/*
+ Reads an object as it was when this run read it first, or as this run has written it; `len` and
+ `version` as of rm_object_read. `version` is 0 when the run has only written it.
+
+ # Safety
+ `run` is what the body got; the rest as for rm_object_read.
+ */
+rm_status rm_transaction_read(rm_transaction *run,
+                              const rm_object *object,
+                              void *into,
+                              size_t *len,
+                              uint64_t *version);
+
+/*
+ Replaces an object when the transaction takes effect, and not before. A transaction has at most
+ 64 objects, and writes at most a MiB.
+
+ # Safety
+ `run` is what the body got; `object` is a handle; `len` bytes may be read at `from`.
+ */
+rm_status rm_transaction_write(rm_transaction *run,
+                               const rm_object *object,
+                               const void *from,
+                               size_t len);
+
+/*
+ Makes an arena and attaches it; only one node may, at a time. RM_OTHER with the code "is-there":
+ there is one.
+
+ # Safety
+ `node` is a handle; `spec` may be read, and its path ends with a zero; `out` may be written.
+ */
+rm_status bi_create(const rm_node *node, const bi_spec *spec, bi_arena **out);
+
+/*
+ Attaches the arena that is there. A node has it once.
+
+ # Safety
+ As for bi_create.
+ */
+rm_status bi_open(const rm_node *node, const bi_spec *spec, bi_arena **out);
+
+/*
+ Ends the handle. The node leaves the arena when the sections and writers of it have ended, too.
+
+ # Safety
+ `arena` is NULL or of this library, and not used again.
+ */
+void bi_close(bi_arena *arena);
+
+/*
+ A slot, which is a place for a pointer: one of the 64 that programs find by their numbers.
+
+ # Safety
+ `arena` is a handle, `slot` may be written.
+ */
+rm_status bi_root(const bi_arena *arena, uint64_t nth, uint64_t *slot);
+
+/*
+ The slot that is the word at this byte, a multiple of 8, of the object that a pointer leads to.
+
+ # Safety
+ `slot` may be written.
+ */
+rm_status bi_field(uint64_t pointer, size_t at, uint64_t *slot);
+
+/*
+ Begins a section: what it reads was current at most the bound ago. If this node is late, it
+ quiesces first. RM_STALE: that has taken too long.
+
+ # Safety
+ `arena` is a handle, `out` may be written.
+ */
+rm_status bi_enter(const bi_arena *arena, bi_section **out);
+
+/*
+ Ends a section, whose pointers are good no longer. RM_STALE: it has lasted too long, or the
+ process has slept in it, and what it has read is to be thrown away.
+
+ # Safety
+ `section` is of bi_enter, and not used again.
+ */
+rm_status bi_exit(bi_section *section);
+
+/*
+ From now on the section looks past the cache, for what was added just now; or no longer.
+
+ # Safety
+ `section` is of bi_enter.
+ */
+rm_status bi_look_lazily(bi_section *section, bool lazily);
+
+/*
+ What a slot leads to: a pointer, which is good in this section; 0: nothing.
+
+ # Safety
+ `section` is of bi_enter, `pointer` may be written.
+ */
+rm_status bi_load(const bi_section *section, uint64_t slot, uint64_t *pointer);
+
+/*
+ Copies bytes of an object, from a multiple of 8 on. What the section reads may be anything,
+ never a fault, until bi_exit says RM_OK.
+
+ # Safety
+ `section` is of bi_enter; `len` bytes may be written at `into`.
+ */
+rm_status bi_dereference(const bi_section *section,
+                         uint64_t pointer,
+                         size_t at,
+                         void *into,
+                         size_t len);
+
+/*
+ Waits for a lock of the rack, and writes under it until bi_written. All who write one object, or
+ one slot, do so under one lock, which this takes by itself.
+
+ # Safety
+ `arena` and `lock` are handles, `out` may be written.
+ */
+rm_status bi_write(const bi_arena *arena, const rm_lock *lock, bi_writer **out);
+
+/*
+ Ends the writing, and lets the next writer in. Objects of bi_alloc that were not put in place
+ are lost.
+
+ # Safety
+ `writer` is NULL or of bi_write, and not used again.
+ */
+void bi_written(bi_writer *writer);
+
+/*
+ What a slot leads to now, past all caches; 0: nothing.
+
+ # Safety
+ `writer` is of bi_write, `pointer` may be written.
+ */
+rm_status bi_writer_load(bi_writer *writer, uint64_t slot, uint64_t *pointer);
+
+/*
+ Copies bytes of an object as they are now, from a multiple of 8 on.
+
+ # Safety
+ `writer` is of bi_write; `len` bytes may be written at `into`.
+ */
+rm_status bi_writer_read(bi_writer *writer, uint64_t pointer, size_t at, void *into, size_t len);
+
+/*
+ A new object that begins with these bytes and has room for `room`, 65536 at most; the rest is
+ zeros. Nothing leads to it before bi_assign_pointer, which takes its number.
+
+ # Safety
+ `writer` is of bi_write; `len` bytes may be read at `from`; `object` may be written.
+ */
+rm_status bi_alloc(bi_writer *writer, const void *from, size_t len, size_t room, uint64_t *object);
+
+/*
+ Puts a new object in place: readers see what was there, or all of this. `old`, unless NULL, gets
+ the pointer to what was there, which is the caller's to free, or 0.
+
+ # Safety
+ `writer` is of bi_write; `old` is NULL or may be written.
+ */
+rm_status bi_assign_pointer(bi_writer *writer, uint64_t slot, uint64_t object, uint64_t *old);
+
+/*
+ Leads a slot to an object that is in place elsewhere, or by 0 to nothing; `old` as of
+ bi_assign_pointer.
+
+ # Safety
+ `writer` is of bi_write; `old` is NULL or may be written.
+ */
+rm_status bi_lead(bi_writer *writer, uint64_t slot, uint64_t pointer, uint64_t *old);
+
+/*
+ Changes the word at this byte, a multiple of 8, of an object that is in place: readers see the
+ old word or the new one.
+
+ # Safety
+ `writer` is of bi_write.
+ */
+rm_status bi_set(bi_writer *writer, uint64_t pointer, size_t at, uint64_t word);
+
+/*
+ An object that nothing leads to any more is not used: its memory is given out again when no node
+ can read it. Waits, if too much is waiting for that. RM_OTHER with the code "ring-full": other
+ nodes have not quiesced for as long as the rack's patience, and it is not freed.
+
+ # Safety
+ `writer` is of bi_write.
+ */
+rm_status bi_free(bi_writer *writer, uint64_t pointer);
+
+/*
+ Drops what others have modified until now: sections that begin after this see what was assigned
+ before it.
+
+ # Safety
+ `arena` is a handle.
+ */
+rm_status bi_quiesce(const bi_arena *arena);
+
+/*
+ Makes memory that was freed free, as far as no cache can hold it; `count`, unless NULL, gets
+ the number of objects. A thread does the same at each tick.
+
+ # Safety
+ `arena` is a handle; `count` is NULL or may be written.
+ */
+rm_status bi_reclaim(const bi_arena *arena, size_t *count);
+
+/*
+ The tick, a fifth of the bound, since when all live nodes have dropped what was modified. Never
+ waits.
+
+ # Safety
+ `arena` is a handle; `tick` may be written.
+ */
+rm_status synchronize_bi(const bi_arena *arena, uint64_t *tick);
 
 /*
  Maps a region of coherent memory: other nodes and processes may use it meanwhile, mapped or by

@@ -137,6 +137,24 @@ pub unsafe fn bytes_mut<'a>(at: *mut c_void, len: usize) -> Done<&'a mut [u8]> {
     }
 }
 
+/// Copies what was read. `len` is how much room there is, and then how much there is to have.
+///
+/// # Safety
+/// `*len` bytes may be written at `into`; `len` is null, or may be read and written.
+pub unsafe fn copy_out(read: &[u8], into: *mut c_void, len: *mut usize) -> Done<()> {
+    // SAFETY: the caller's.
+    let len = unsafe { len.as_mut() };
+    let len = len.ok_or_else(|| Failed::argument("there is no place for the length (NULL)"))?;
+    let room = std::mem::replace(len, read.len());
+    if room < read.len() {
+        let text = format!("{room} bytes of room for an object of {}", read.len());
+        return Err(Failed::argument(&text));
+    }
+    // SAFETY: it has room.
+    unsafe { bytes_mut(into, read.len())? }.copy_from_slice(read);
+    Ok(())
+}
+
 /// Puts a value where the caller wants it, if he does.
 ///
 /// # Safety

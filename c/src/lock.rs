@@ -2,11 +2,11 @@
 
 use crate::handle::{Handle, give, name, of, opaque, take, tell};
 use crate::rack::rm_node;
-use crate::status::{Failed, call, rm_status};
+use crate::status::{Done, Failed, call, rm_status};
 use rackmem::Wait;
-use rackmem::locked::{Content, Guard, Mutex, Writing};
+use rackmem::locked::{Condvar, Content, Guard, Mutex, Writing};
 use std::ffi::c_char;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 type Held = Guard<'static, u64, Writing>;
@@ -16,6 +16,60 @@ pub struct Entrance {
     /// Ends before the lock does.
     held: std::sync::Mutex<Option<Held>>,
     lock: Arc<Mutex<u64>>,
+}
+
+impl Entrance {
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What C has of a rack's lock that is held now.
+    fn keep(&self, held: Guard<'_, u64, Writing>) -> rm_status {
+        let status = status_of(held.content());
+        // SAFETY: the guard borrows the lock, which is on the heap and ends after it (the order of
+        // `Entrance`'s fields).
+        let held: Held = unsafe { std::mem::transmute::<Guard<'_, u64, Writing>, Held>(held) };
+        *self.held() = Some(held);
+        status
+    }
+
+    /// Waits for a condition without it, and has it again then.
+    pub fn wait(&self, condition: &Condvar, at_most: Wait) -> Done {
+        let held = self.held().take().ok_or_else(not_held)?;
+        match condition.wait_within(held, at_most)? {
+            (held, true) => Ok(self.keep(held)),
+            (held, false) => match self.keep(held) {
+                rm_status::RM_OK => Ok(rm_status::RM_NOT_NOW),
+                died => Ok(died),
+            },
+        }
+    }
+
+    /// The lock, for what takes it by itself.
+    pub fn lock(&self) -> &Arc<Mutex<u64>> {
+        &self.lock
+    }
+}
+
+fn not_held() -> Failed {
+    Failed::argument("the lock is not held by this handle")
+}
+
+/// How long C wants to wait.
+pub fn wait_of(milliseconds: i64) -> Wait {
+    match milliseconds {
+        ..0 => Wait::Forever,
+        0 => Wait::Never,
+        _ => Wait::For(Duration::from_millis(milliseconds.unsigned_abs())),
+    }
+}
+
+/// What there is to tell of a lock that is held.
+pub fn status_of(content: Content) -> rm_status {
+    match content {
+        Content::Current => rm_status::RM_OK,
+        Content::OwnerDied | Content::Lost => rm_status::RM_OWNER_DIED,
+    }
 }
 
 /// A lock that one thread of all nodes has at a time.
@@ -63,26 +117,12 @@ pub unsafe extern "C" fn rm_lock_acquire(
     let entrance = || unsafe { of(lock) };
     call(|| {
         let entrance = entrance()?;
-        let wait = match milliseconds {
-            ..0 => Wait::Forever,
-            0 => Wait::Never,
-            _ => Wait::For(Duration::from_millis(milliseconds.unsigned_abs())),
-        };
-        let Some(held) = entrance.lock.lock_within(wait)? else {
+        let Some(held) = entrance.lock.lock_within(wait_of(milliseconds))? else {
             return Ok(rm_status::RM_NOT_NOW);
         };
         // SAFETY: the caller's.
         unsafe { tell(token, held.token()) };
-        let status = match held.content() {
-            Content::Current => rm_status::RM_OK,
-            Content::OwnerDied | Content::Lost => rm_status::RM_OWNER_DIED,
-        };
-        // SAFETY: the guard borrows the lock, which is on the heap and ends after it (the order of
-        // `Entrance`'s fields).
-        let held: Held = unsafe { std::mem::transmute::<Guard<'_, u64, Writing>, Held>(held) };
-        let mut inside = entrance.held.lock().unwrap_or_else(PoisonError::into_inner);
-        *inside = Some(held);
-        Ok(status)
+        Ok(entrance.keep(held))
     })
 }
 
@@ -95,15 +135,9 @@ pub unsafe extern "C" fn rm_lock_release(lock: *const rm_lock) -> rm_status {
     // SAFETY: the caller's.
     let entrance = || unsafe { of(lock) };
     call(|| {
-        let held = entrance()?.held.lock();
-        let held = held.unwrap_or_else(PoisonError::into_inner).take();
-        match held {
-            Some(held) => {
-                drop(held);
-                Ok(rm_status::RM_OK)
-            }
-            None => Err(Failed::argument("the lock is not held by this handle")),
-        }
+        let held = entrance()?.held().take();
+        drop(held.ok_or_else(not_held)?);
+        Ok(rm_status::RM_OK)
     })
 }
 

@@ -1,6 +1,6 @@
 //! Objects: read and written as wholes.
 
-use crate::handle::{Handle, bytes, bytes_mut, give, of, opaque, take, tell};
+use crate::handle::{Handle, bytes, copy_out, give, of, opaque, take, tell};
 use crate::rack::rm_node;
 use crate::region::rm_region;
 use crate::status::{Failed, call, rm_status};
@@ -94,15 +94,8 @@ pub unsafe extern "C" fn rm_object_read(
     // SAFETY: the caller's.
     call(|| unsafe {
         let object = of(object)?;
-        let len = len.as_mut();
-        let len = len.ok_or_else(|| Failed::argument("there is no place for the length (NULL)"))?;
         let (found, read) = object.read_versioned()?;
-        let room = std::mem::replace(len, read.len());
-        if room < read.len() {
-            let text = format!("{room} bytes of room for an object of {}", read.len());
-            return Err(Failed::argument(&text));
-        }
-        bytes_mut(into, read.len())?.copy_from_slice(&read);
+        copy_out(&read, into, len)?;
         tell(version, found);
         Ok(rm_status::RM_OK)
     })

@@ -42,6 +42,8 @@ pub enum rm_status {
     RM_OTHER = -10,
     /// A fault of the library. What the handle is of may be in any state: close the rack.
     RM_FAULT = -11,
+    /// What was read may be older than was promised: throw it away.
+    RM_STALE = -12,
 }
 
 use rm_status::*;
@@ -104,6 +106,7 @@ impl<E: Into<rackmem::Error>> From<E> for Failed {
             ErrorKind::Lost => RM_LOST,
             ErrorKind::Closed => RM_CLOSED,
             ErrorKind::NoPaging => RM_NO_PAGING,
+            ErrorKind::Stale => RM_STALE,
             _ => RM_OTHER,
         };
         Failed::new(status, error.code(), error.to_string())
@@ -169,6 +172,7 @@ pub extern "C" fn rm_status_name(status: c_int) -> *const c_char {
         (RM_FORKED, c"RM_FORKED"),
         (RM_OTHER, c"RM_OTHER"),
         (RM_FAULT, c"RM_FAULT"),
+        (RM_STALE, c"RM_STALE"),
     ];
     let row = NAMES.iter().find(|row| row.0 as c_int == status);
     row.map_or(c"no status".as_ptr(), |row| row.1.as_ptr())

@@ -1,4 +1,5 @@
 /* Every function of the library, in one process. */
+#define _DEFAULT_SOURCE
 #define _POSIX_C_SOURCE 200809L
 
 #include <rackmem.h>
@@ -184,6 +185,93 @@ static void locks(void)
 	rm_lock_free(here);
 }
 
+static void reader_writer_locks(void)
+{
+	rm_rwlock *here = NULL, *there = NULL;
+	uint64_t first = 0, second = 0;
+	DONE(rm_rwlock_open(nodes[0], "rwlock", &here));
+	DONE(rm_rwlock_open(nodes[1], "rwlock", &there));
+	FAILS(rm_rwlock_release(here), RM_ARGUMENT, "bad-argument");
+	/* Two readings of one handle, and one of another node. */
+	DONE(rm_rwlock_read(here, RM_FOREVER));
+	DONE(rm_rwlock_read(here, RM_FOREVER));
+	DONE(rm_rwlock_read(there, RM_FOREVER));
+	CHECK(rm_rwlock_write(there, 1, NULL) == RM_NOT_NOW);
+	DONE(rm_rwlock_release(there));
+	DONE(rm_rwlock_release(here));
+	CHECK(rm_rwlock_write(there, 1, NULL) == RM_NOT_NOW);
+	DONE(rm_rwlock_release(here));
+	DONE(rm_rwlock_write(there, RM_FOREVER, &first));
+	CHECK(rm_rwlock_read(here, 1) == RM_NOT_NOW);
+	DONE(rm_rwlock_release(there));
+	FAILS(rm_rwlock_release(there), RM_ARGUMENT, "bad-argument");
+	DONE(rm_rwlock_write(here, RM_FOREVER, &second));
+	CHECK(second > first);
+	/* Freed while it is held: released. */
+	rm_rwlock_free(here);
+	DONE(rm_rwlock_read(there, RM_FOREVER));
+	rm_rwlock_free(there);
+	rm_rwlock *none = NULL;
+	FAILS(rm_rwlock_open(nodes[0], "lock", &none), RM_MISMATCH, "name-mismatch");
+}
+
+/* Two threads take turns: the number of turns is under the lock, in a region. */
+#define TURNS 50u
+
+struct turns {
+	rm_lock *lock;
+	rm_condition *condition;
+	rm_region *region;
+	uint64_t mine;
+};
+
+static void *takes_turns(void *argument)
+{
+	struct turns *me = argument;
+	for (uint64_t turn = me->mine; turn < TURNS; turn += 2) {
+		uint64_t now = 0;
+		DONE(rm_lock_acquire(me->lock, RM_FOREVER, NULL));
+		for (;;) {
+			DONE(rm_load(me->region, 0, &now));
+			if (now == turn)
+				break;
+			DONE(rm_condition_wait(me->condition, me->lock, RM_FOREVER));
+		}
+		DONE(rm_store(me->region, 0, turn + 1));
+		DONE(rm_condition_notify_all(me->condition));
+		DONE(rm_lock_release(me->lock));
+	}
+	return NULL;
+}
+
+static void conditions(void)
+{
+	rm_region_spec spec = coherent("turns");
+	struct turns turns[2];
+	pthread_t threads[2];
+	for (int node = 0; node < 2; node++) {
+		turns[node].mine = (uint64_t)node;
+		DONE(rm_lock_open(nodes[node], "turns/lock", &turns[node].lock));
+		DONE(rm_condition_open(nodes[node], "turns/condition", &turns[node].condition));
+		DONE(rm_region_create(nodes[node], &spec, NULL, &turns[node].region));
+	}
+	FAILS(rm_condition_wait(turns[0].condition, turns[0].lock, 1), RM_ARGUMENT, "bad-argument");
+	DONE(rm_lock_acquire(turns[0].lock, RM_FOREVER, NULL));
+	CHECK(rm_condition_wait(turns[0].condition, turns[0].lock, 1) == RM_NOT_NOW);
+	bool woken = true;
+	DONE(rm_condition_notify_one(turns[1].condition, &woken));
+	CHECK(!woken);
+	DONE(rm_lock_release(turns[0].lock));
+	for (int node = 0; node < 2; node++)
+		CHECK(pthread_create(&threads[node], NULL, takes_turns, &turns[node]) == 0);
+	for (int node = 0; node < 2; node++) {
+		CHECK(pthread_join(threads[node], NULL) == 0);
+		rm_lock_free(turns[node].lock);
+		rm_condition_free(turns[node].condition);
+		rm_region_free(turns[node].region);
+	}
+}
+
 static void objects(void)
 {
 	rm_region_spec spec = {.name = "users", .bytes = 1 << 20, .contract = RM_OBJECT};
@@ -215,6 +303,187 @@ static void objects(void)
 	rm_region_free(region);
 }
 
+/* Two accounts of two homes, whose sum stays. */
+struct bank {
+	rm_object *accounts[2];
+	uint64_t amount;
+	int runs;
+};
+
+static rm_status pays(rm_transaction *run, void *argument)
+{
+	struct bank *bank = argument;
+	uint64_t has[2];
+	bank->runs++;
+	for (int at = 0; at < 2; at++) {
+		size_t len = sizeof has[at];
+		rm_status read = rm_transaction_read(run, bank->accounts[at], &has[at], &len, NULL);
+		if (read != RM_OK)
+			return read;
+	}
+	if (has[0] < bank->amount)
+		return RM_NOT_NOW;
+	has[0] -= bank->amount;
+	has[1] += bank->amount;
+	for (int at = 0; at < 2; at++)
+		DONE(rm_transaction_write(run, bank->accounts[at], &has[at], sizeof has[at]));
+	return RM_OK;
+}
+
+static void *pays_often(void *argument)
+{
+	for (int n = 0; n < 100; n++)
+		DONE(rm_transact(nodes[n % 2], pays, argument));
+	return NULL;
+}
+
+static void transactions(void)
+{
+	struct bank bank = {.amount = 1};
+	for (int node = 0; node < 2; node++) {
+		rm_region_spec spec = {.name = node ? "bank 1" : "bank 0", .bytes = 1 << 16, .contract = RM_OBJECT};
+		rm_region *region = NULL;
+		uint64_t has = 1000;
+		DONE(rm_region_create(nodes[node], &spec, NULL, &region));
+		DONE(rm_object_new(region, &has, sizeof has, 0, &bank.accounts[node]));
+		rm_region_free(region);
+	}
+	/* Two threads, the other way round. */
+	struct bank back = {.accounts = {bank.accounts[1], bank.accounts[0]}, .amount = 2};
+	pthread_t threads[2];
+	CHECK(pthread_create(&threads[0], NULL, pays_often, &bank) == 0);
+	CHECK(pthread_create(&threads[1], NULL, pays_often, &back) == 0);
+	for (int at = 0; at < 2; at++)
+		CHECK(pthread_join(threads[at], NULL) == 0);
+	CHECK(bank.runs >= 100 && back.runs >= 100);
+	uint64_t has[2];
+	for (int at = 0; at < 2; at++) {
+		size_t len = sizeof has[at];
+		DONE(rm_object_read(bank.accounts[at], &has[at], &len, NULL));
+	}
+	CHECK(has[0] == 1100 && has[1] == 900);
+	bank.amount = 1101;
+	CHECK(rm_transact(nodes[1], pays, &bank) == RM_NOT_NOW);
+	FAILS(rm_transact(nodes[1], NULL, NULL), RM_ARGUMENT, "bad-argument");
+	FAILS(rm_transaction_read(NULL, bank.accounts[0], NULL, NULL, NULL), RM_ARGUMENT, "bad-argument");
+	/* A body that fails by what it reads: the failure is the transaction's. */
+	rm_object *second = bank.accounts[1];
+	rm_object_ref at;
+	DONE(rm_object_at(second, &at));
+	DONE(rm_object_attach(nodes[0], at, &bank.accounts[1]));
+	DONE(rm_object_remove(second));
+	bank.amount = 1;
+	FAILS(rm_transact(nodes[0], pays, &bank), RM_LOST, "gone");
+	rm_object_free(bank.accounts[1]);
+	rm_object_free(bank.accounts[0]);
+}
+
+/* What two nodes see of one value: the paper's Fig. 3 in short. */
+static void bounded(void)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/dev/shm/rackmem-c-%d", (int)getpid());
+	bi_spec spec = {.path = path, .bytes = 1 << 20, .bound = 60000000, .emulated = true};
+	bi_arena *here = NULL, *there = NULL, *none = NULL;
+	bi_section *section = NULL;
+	bi_writer *writer = NULL;
+	rm_lock *lock = NULL;
+	uint64_t slot = 0, first = 0, second = 0, old = 7, pointer = 0, price = 0, tick = 0;
+	FAILS(bi_open(nodes[0], &spec, &none), RM_OTHER, "no-file");
+	DONE(bi_create(nodes[0], &spec, &here));
+	FAILS(bi_create(nodes[1], &spec, &none), RM_OTHER, "is-there");
+	DONE(bi_open(nodes[1], &spec, &there));
+	DONE(rm_lock_open(nodes[0], "prices", &lock));
+	DONE(bi_root(here, 7, &slot));
+	FAILS(bi_root(here, 64, &slot), RM_ARGUMENT, "bad-pointer");
+
+	DONE(bi_write(here, lock, &writer));
+	price = 250;
+	DONE(bi_alloc(writer, &price, sizeof price, 16, &first));
+	FAILS(bi_alloc(writer, NULL, 0, 65537, &second), RM_ARGUMENT, "object-too-large");
+	DONE(bi_assign_pointer(writer, slot, first, &old));
+	CHECK(old == 0);
+	FAILS(bi_assign_pointer(writer, slot, first, NULL), RM_ARGUMENT, "bad-argument");
+	bi_written(writer);
+
+	DONE(bi_quiesce(there));
+	DONE(bi_enter(there, &section));
+	DONE(bi_load(section, slot, &pointer));
+	DONE(bi_dereference(section, pointer, 0, &price, sizeof price));
+	CHECK(price == 250);
+	FAILS(bi_dereference(section, pointer, 60, &price, sizeof price), RM_ARGUMENT, "bad-pointer");
+	FAILS(bi_dereference(section, 0, 0, &price, sizeof price), RM_ARGUMENT, "bad-argument");
+	FAILS(bi_load(section, 1, &pointer), RM_ARGUMENT, "bad-pointer");
+	DONE(bi_exit(section));
+
+	/* Another value: seen at once past the cache, and by all who have quiesced. */
+	DONE(bi_write(here, lock, &writer));
+	price = 260;
+	DONE(bi_alloc(writer, &price, sizeof price, 0, &second));
+	DONE(bi_assign_pointer(writer, slot, second, &old));
+	CHECK(old == pointer);
+	DONE(bi_free(writer, old));
+	DONE(bi_writer_load(writer, slot, &pointer));
+	DONE(bi_set(writer, pointer, 8, 77));
+	FAILS(bi_set(writer, pointer, 64, 77), RM_ARGUMENT, "bad-pointer");
+	DONE(bi_writer_read(writer, pointer, 8, &price, sizeof price));
+	CHECK(price == 77);
+	bi_written(writer);
+	DONE(bi_enter(there, &section));
+	DONE(bi_load(section, slot, &pointer));
+	DONE(bi_dereference(section, pointer, 0, &price, sizeof price));
+	CHECK(price == 250);
+	DONE(bi_look_lazily(section, true));
+	DONE(bi_load(section, slot, &pointer));
+	DONE(bi_dereference(section, pointer, 0, &price, sizeof price));
+	CHECK(price == 260);
+	DONE(bi_exit(section));
+
+	DONE(bi_quiesce(there));
+	DONE(bi_write(there, lock, &writer));
+	uint64_t field = 0;
+	DONE(bi_writer_load(writer, slot, &pointer));
+	FAILS(bi_field(pointer, 4, &field), RM_ARGUMENT, "bad-argument");
+	DONE(bi_field(pointer, 16, &field));
+	DONE(bi_alloc(writer, "next", 4, 0, &first));
+	DONE(bi_assign_pointer(writer, field, first, NULL));
+	DONE(bi_writer_load(writer, field, &old));
+	DONE(bi_root(there, 8, &field));
+	DONE(bi_lead(writer, field, old, NULL));
+	DONE(bi_lead(writer, slot, 0, &old));
+	CHECK(old == pointer);
+	bi_written(writer);
+	char next[5] = "";
+	DONE(bi_quiesce(here));
+	DONE(bi_enter(here, &section));
+	DONE(bi_load(section, slot, &pointer));
+	CHECK(pointer == 0);
+	DONE(bi_load(section, field, &pointer));
+	DONE(bi_dereference(section, pointer, 0, next, 4));
+	CHECK(strcmp(next, "next") == 0);
+	DONE(bi_exit(section));
+
+	size_t count = 9;
+	DONE(bi_reclaim(here, &count));
+	DONE(synchronize_bi(here, &tick));
+	FAILS(bi_enter(NULL, &section), RM_ARGUMENT, "bad-argument");
+	FAILS(bi_exit(NULL), RM_ARGUMENT, "bad-argument");
+	bi_written(NULL);
+	rm_lock_free(lock);
+	bi_close(here);
+	bi_close(there);
+	CHECK(unlink(path) == 0);
+
+	/* A section that is open for longer than it may be. */
+	spec.bound = 5000;
+	DONE(bi_create(nodes[0], &spec, &here));
+	DONE(bi_enter(here, &section));
+	CHECK(usleep(100000) == 0);
+	FAILS(bi_exit(section), RM_STALE, "late-section");
+	bi_close(here);
+	CHECK(unlink(path) == 0);
+}
+
 static void forks(void)
 {
 	rm_region_spec spec = coherent("of the parent");
@@ -242,7 +511,11 @@ int main(void)
 	regions_and_words();
 	mapped_memory();
 	locks();
+	reader_writer_locks();
+	conditions();
 	objects();
+	transactions();
+	bounded();
 	forks();
 	DONE(rm_close(rack));
 	rm_region_spec spec = coherent("late");

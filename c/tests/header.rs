@@ -86,7 +86,25 @@ fn declarations(source: &str) -> Vec<String> {
         let name = name.split_once(':').expect("a type").0;
         format!("#defineRM_{name}{}", value.trim())
     });
-    functions.chain(kinds).chain(constants).collect()
+    let callbacks = between(&code, "pub type ", ';').filter(|text| text.contains("extern"));
+    let callbacks = callbacks.map(|text| {
+        let (name, of) = text.split_once('=').expect("what it is");
+        let (_, of) = of.split_once("fn(").expect("a function");
+        let (taken, gives) = of.rsplit_once(')').expect("parameters");
+        let gives = gives.trim_matches(|c: char| " ->".contains(c));
+        let taken: Vec<String> = parts(taken, ',').map(named).collect();
+        format!(
+            "typedef{}(*{})({});",
+            in_c(gives),
+            name.trim(),
+            taken.join(",")
+        )
+    });
+    functions
+        .chain(kinds)
+        .chain(constants)
+        .chain(callbacks)
+        .collect()
 }
 
 #[test]
@@ -138,6 +156,8 @@ fn a_source_is_read_as_c_writes_it() {
             out: *mut *mut rm_it,
         ) -> rm_status { }
         pub extern \"C\" fn rm_end() { }
+        pub type rm_body =
+            Option<unsafe extern \"C\" fn(it: *mut rm_it, n: u64) -> rm_status>;
     ";
     assert_eq!(
         declarations(source),
@@ -147,6 +167,7 @@ fn a_source_is_read_as_c_writes_it() {
             "typedefenum{RM_ONE=1,}rm_kind;",
             "typedefstruct{uint64_taddr;constchar*name;}rm_at;",
             "#defineRM_LIMIT-1",
+            "typedefrm_status(*rm_body)(rm_it*it,uint64_tn);",
         ]
     );
 }

@@ -32,6 +32,8 @@ pub enum ErrorKind {
     Closed,
     /// The system does not let this process map memory of the rack.
     NoPaging,
+    /// What was read may be older than was promised: throw it away.
+    Stale,
     /// Anything else: its code says which.
     Other,
 }
@@ -118,6 +120,7 @@ const KINDS: &[(ErrorKind, &[&str])] = &[
         ErrorKind::NoPaging,
         &["no-paging", "not-mappable", "too-many-mappings"],
     ),
+    (ErrorKind::Stale, &["stale", "late-section"]),
 ];
 
 impl ErrorKind {

@@ -397,7 +397,7 @@ impl Arena {
     ///
     /// # Errors
     /// [`ArenaError::BadPointer`] for a number from 64 on.
-    pub fn slot<T>(&self, nth: u64) -> Result<ArenaSlot<T>, ArenaError> {
+    pub fn slot<T: ?Sized>(&self, nth: u64) -> Result<ArenaSlot<T>, ArenaError> {
         let line = self.at.front.slot(nth.min(SLOTS));
         match nth < SLOTS {
             true => Ok(ArenaSlot::new(line * super::lines::WORDS as u64)),

@@ -11,6 +11,7 @@
 //! | which sections are open? | `open_sections` |
 
 mod arena;
+mod bytes;
 mod chain;
 mod emulated;
 mod file;

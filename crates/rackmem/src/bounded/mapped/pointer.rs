@@ -10,7 +10,12 @@ pub(super) const MOST: usize = rackmem_proto::bi::SLAB_LINES as usize * LINE as 
 
 /// Lines of an object of this type.
 pub(super) const fn lines_of<T>() -> u64 {
-    let lines = size_of::<T>().div_ceil(LINE as usize) as u64;
+    lines_for(size_of::<T>())
+}
+
+/// Lines of an object of so many bytes.
+pub(super) const fn lines_for(len: usize) -> u64 {
+    let lines = len.div_ceil(LINE as usize) as u64;
     if lines == 0 { 1 } else { lines }
 }
 
@@ -26,35 +31,35 @@ pub(super) const fn lines_of<T>() -> u64 {
 /// let word = 0x0000_0000_0007_0003;
 /// assert_eq!(Pointer::<u64>::from_word(word).map(Pointer::to_word), Some(word));
 /// ```
-pub struct Pointer<T> {
+pub struct Pointer<T: ?Sized> {
     pub(super) to: BiPtr,
     of: PhantomData<fn() -> T>,
 }
 
-impl<T> Clone for Pointer<T> {
+impl<T: ?Sized> Clone for Pointer<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Pointer<T> {}
+impl<T: ?Sized> Copy for Pointer<T> {}
 
-impl<T> PartialEq for Pointer<T> {
+impl<T: ?Sized> PartialEq for Pointer<T> {
     /// Whether both lead to one place.
     fn eq(&self, other: &Self) -> bool {
         self.to.line == other.to.line
     }
 }
 
-impl<T> Eq for Pointer<T> {}
+impl<T: ?Sized> Eq for Pointer<T> {}
 
-impl<T> fmt::Debug for Pointer<T> {
+impl<T: ?Sized> fmt::Debug for Pointer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pointer({:#x}, born {})", self.to.line, self.to.birth)
     }
 }
 
-impl<T> Pointer<T> {
+impl<T: ?Sized> Pointer<T> {
     pub(super) fn new(to: BiPtr) -> Self {
         Pointer {
             to,
@@ -72,13 +77,13 @@ impl<T> Pointer<T> {
     pub fn to_word(self) -> u64 {
         self.to.to_word()
     }
+}
 
+impl<T> Pointer<T> {
     /// The slot that is the word at this byte of the object: its field of type `u64`. None outside
     /// of it, and where no word begins.
     pub fn slot<U>(self, at: usize) -> Option<ArenaSlot<U>> {
-        let fits = at.is_multiple_of(8) && at + 8 <= size_of::<T>();
-        let word = self.to.line.checked_mul(WORDS as u64)? + at as u64 / 8;
-        fits.then_some(ArenaSlot::new(word))
+        ArenaSlot::within(self.to, at, size_of::<T>())
     }
 
     /// Its lines.
@@ -90,31 +95,48 @@ impl<T> Pointer<T> {
 }
 
 /// Where a pointer to a `T` is kept: a numbered slot of the arena, or a word of an object.
-pub struct ArenaSlot<T> {
+pub struct ArenaSlot<T: ?Sized> {
     pub(super) word: u64,
     of: PhantomData<fn() -> T>,
 }
 
-impl<T> Clone for ArenaSlot<T> {
+impl<T: ?Sized> Clone for ArenaSlot<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for ArenaSlot<T> {}
+impl<T: ?Sized> Copy for ArenaSlot<T> {}
 
-impl<T> fmt::Debug for ArenaSlot<T> {
+impl<T: ?Sized> fmt::Debug for ArenaSlot<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ArenaSlot({:#x})", self.word)
     }
 }
 
-impl<T> ArenaSlot<T> {
+impl<T: ?Sized> ArenaSlot<T> {
     pub(super) fn new(word: u64) -> Self {
         ArenaSlot {
             word,
             of: PhantomData,
         }
+    }
+
+    /// The word at this byte of an object that has so many bytes.
+    pub(super) fn within(object: BiPtr, at: usize, len: usize) -> Option<Self> {
+        let fits = at.is_multiple_of(8) && at.checked_add(8)? <= len;
+        let word = object.line.checked_mul(WORDS as u64)? + at as u64 / 8;
+        fits.then_some(ArenaSlot::new(word))
+    }
+
+    /// What another language keeps of it.
+    pub fn to_word(self) -> u64 {
+        self.word
+    }
+
+    /// The slot of which this was kept. One of any other number is an error when it is used.
+    pub fn from_word(word: u64) -> Self {
+        ArenaSlot::new(word)
     }
 
     /// Its line.
@@ -129,12 +151,12 @@ impl<T> ArenaSlot<T> {
 /// be stored otherwise.
 #[derive(Debug)]
 #[must_use = "an object that is not put in place takes room for ever"]
-pub struct Fresh<T> {
+pub struct Fresh<T: ?Sized> {
     pub(super) extent: Extent,
     of: PhantomData<fn() -> T>,
 }
 
-impl<T> Fresh<T> {
+impl<T: ?Sized> Fresh<T> {
     pub(super) fn new(extent: Extent) -> Self {
         let of = PhantomData;
         Fresh { extent, of }

@@ -7,7 +7,7 @@ use super::open_sections::Counted;
 use super::pointer::{ArenaSlot, Pointer, lines_of};
 use crate::bytes::value::Value;
 use crate::error::ArenaError;
-use rackmem_proto::bi::{LINE, ReadSection, SLAB_LINES, Tick};
+use rackmem_proto::bi::{BiPtr, Extent, LINE, ReadSection, SLAB_LINES, Tick};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
@@ -152,7 +152,7 @@ impl<'a> ArenaSection<'a> {
     /// [`ArenaError::BadPointer`] where the slot is none of this arena's, or holds something else
     /// than a pointer; [`ArenaError::Late`].
     #[inline]
-    pub fn load<T>(&self, slot: ArenaSlot<T>) -> Result<Option<Pointer<T>>, ArenaError> {
+    pub fn load<T: ?Sized>(&self, slot: ArenaSlot<T>) -> Result<Option<Pointer<T>>, ArenaError> {
         let line = slot.line();
         if !self.at.slots.contains(&line.line) && self.at.slab(line.line).is_none() {
             return Err(ArenaError::BadPointer {
@@ -182,12 +182,15 @@ impl<'a> ArenaSection<'a> {
     #[inline]
     pub(super) fn see<T>(&self, pointer: Pointer<T>) -> Result<(), ArenaError> {
         self.at.check(pointer)?;
+        self.see_at(pointer.to, pointer.extent())
+    }
+
+    /// The same, of an object that is there.
+    #[inline]
+    pub(super) fn see_at(&self, to: BiPtr, extent: Extent) -> Result<(), ArenaError> {
         let times = (self.section.began(), self.modified);
-        if self
-            .section
-            .drops_first(pointer.to, times, self.lazily.get())
-        {
-            self.drop_young(pointer);
+        if self.section.drops_first(to, times, self.lazily.get()) {
+            self.drop_young(to, extent);
         }
         self.look_now_and_then()
     }
@@ -259,8 +262,8 @@ impl<'a> ArenaSection<'a> {
 
     /// Once a quiescence is enough: nothing that it leads to has changed its place since.
     #[cold]
-    fn drop_young<T>(&self, pointer: Pointer<T>) {
-        let word = pointer.to_word();
+    fn drop_young(&self, to: BiPtr, extent: Extent) {
+        let word = to.to_word();
         // Two words of one pointer and one quiescence: both, mixed so that no other two are alike
         // but by a collision of 64 bits.
         let mixed = word.rotate_left(17).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -268,7 +271,7 @@ impl<'a> ArenaSection<'a> {
         let seen = &self.at.dropped_young[(word >> 16) as usize % YOUNG];
         if self.lazily.get() || seen.load(SeqCst) != mixed {
             self.at.counters.young.fetch_add(1, Relaxed);
-            self.at.lines.drop_one(pointer.extent());
+            self.at.lines.drop_one(extent);
             seen.store(mixed, SeqCst);
         }
     }
@@ -278,21 +281,26 @@ impl Attached {
     /// Whether an object of this size begins where a pointer leads.
     #[inline]
     pub fn check<T>(&self, pointer: Pointer<T>) -> Result<(), ArenaError> {
-        let line = pointer.to.line;
-        let bad = ArenaError::BadPointer {
-            line,
-            len: size_of::<T>(),
-        };
+        let (line, len) = (pointer.to.line, size_of::<T>());
+        let extent = self.object(line, len)?;
+        let fits = lines_of::<T>().next_power_of_two() == u64::from(extent.lines);
+        fits.then_some(())
+            .ok_or(ArenaError::BadPointer { line, len })
+    }
+
+    /// The object that begins with this line, which so many bytes are expected of.
+    #[inline]
+    pub fn object(&self, line: u64, len: usize) -> Result<Extent, ArenaError> {
+        let bad = ArenaError::BadPointer { line, len };
         let at = self.slab(line).ok_or(bad)?;
         let class = match self.classes[at].load(Relaxed) {
             0 => self.learn_class(at).ok_or(bad)?,
             class => class,
         };
-        let lines = 1u64 << (class - 1);
+        let lines = 1u16 << (class - 1);
         let within = (line - self.first) % SLAB_LINES;
-        let fits = lines_of::<T>().next_power_of_two() == lines;
-        match within.is_multiple_of(lines) && fits {
-            true => Ok(()),
+        match within.is_multiple_of(lines.into()) {
+            true => Ok(Extent { line, lines }),
             false => Err(bad),
         }
     }
@@ -323,12 +331,18 @@ impl Attached {
     #[inline]
     pub fn part<P: Value>(&self, line: u64, at: usize) -> P {
         let mut value = P::new_zeroed();
+        self.copy(line, at, value.as_mut_bytes());
+        value
+    }
+
+    /// The bytes there.
+    #[inline]
+    pub fn copy(&self, line: u64, at: usize, into: &mut [u8]) {
         let first = line as usize * WORDS + at / 8;
-        for (nth, bytes) in value.as_mut_bytes().chunks_mut(8).enumerate() {
+        for (nth, bytes) in into.chunks_mut(8).enumerate() {
             let word = self.lines.load(first + nth).to_ne_bytes();
             bytes.copy_from_slice(&word[..bytes.len()]);
         }
-        value
     }
 }
 

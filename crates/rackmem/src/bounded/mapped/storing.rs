@@ -2,7 +2,7 @@
 
 use super::arena::Attached;
 use super::lines::WORDS;
-use super::pointer::{ArenaSlot, Fresh, MOST, Pointer, lines_of};
+use super::pointer::{ArenaSlot, Fresh, MOST, Pointer, lines_for};
 use crate::backoff::Backoff;
 use crate::bytes::value::Value;
 use crate::error::ArenaError;
@@ -260,7 +260,7 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
     ///
     /// # Errors
     /// [`ArenaError::BadPointer`].
-    pub fn load<T>(&self, slot: ArenaSlot<T>) -> Result<Option<Pointer<T>>, ArenaError> {
+    pub fn load<T: ?Sized>(&self, slot: ArenaSlot<T>) -> Result<Option<Pointer<T>>, ArenaError> {
         let line = slot.line();
         let front = &self.at.front;
         if !front.is_slot(line.line) && front.slab_of(line.line).is_none() {
@@ -316,11 +316,20 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
         &mut self,
         parts: &[(usize, &[u8])],
     ) -> Result<Fresh<T>, ArenaError> {
-        let len = size_of::<T>();
+        let extent = self.fill(size_of::<T>(), parts)?;
+        Ok(Fresh::new(extent))
+    }
+
+    /// Memory for so many bytes, with these parts in it.
+    pub(super) fn fill(
+        &mut self,
+        len: usize,
+        parts: &[(usize, &[u8])],
+    ) -> Result<Extent, ArenaError> {
         if len > MOST {
             return Err(ArenaError::ObjectTooLarge { len, most: MOST });
         }
-        let extent = self.at.take(lines_of::<T>())?;
+        let extent = self.at.take(lines_for(len))?;
         let mut words = vec![0u64; usize::from(extent.lines) * WORDS];
         for (at, bytes) in parts {
             for (word, part) in words[at / 8..].iter_mut().zip(bytes.chunks(8)) {
@@ -333,7 +342,7 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
         for (nth, word) in words.into_iter().enumerate() {
             self.at.lines.store(first + nth, word);
         }
-        Ok(Fresh::new(extent))
+        Ok(extent)
     }
 
     /// Puts an object in place (`bi_assign_pointer`): readers see what was there, or all of this.
@@ -343,7 +352,7 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
     /// [`ArenaError::BadPointer`] where the slot is no place for a pointer,
     /// [`ArenaError::RingFull`], those of [`Node::confirm`](crate::Node::confirm). The object is
     /// lost then.
-    pub fn assign<T>(
+    pub fn assign<T: ?Sized>(
         &mut self,
         slot: ArenaSlot<T>,
         new: Fresh<T>,
@@ -356,7 +365,7 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
     ///
     /// # Errors
     /// Those of [`ArenaWriter::assign`].
-    pub fn assign_untold<T>(
+    pub fn assign_untold<T: ?Sized>(
         &mut self,
         slot: ArenaSlot<T>,
         new: Fresh<T>,
@@ -379,7 +388,7 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
         self.put(slot, to.map(Pointer::extent), Tracking::Tracked)
     }
 
-    fn put<T>(
+    pub(super) fn put<T: ?Sized>(
         &mut self,
         slot: ArenaSlot<T>,
         new: Option<Extent>,
@@ -406,9 +415,18 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
         word: u64,
     ) -> Result<(), ArenaError> {
         self.at.check(pointer)?;
-        let (line, len) = (pointer.to.line, size_of::<T>());
-        let slot = pointer
-            .slot::<T>(at)
+        self.set_within(pointer.to, at, (size_of::<T>(), word))
+    }
+
+    /// The same, in an object that is there and has so many bytes.
+    pub(super) fn set_within(
+        &mut self,
+        object: BiPtr,
+        at: usize,
+        (len, word): (usize, u64),
+    ) -> Result<(), ArenaError> {
+        let line = object.line;
+        let slot = ArenaSlot::<u64>::within(object, at, len)
             .ok_or(ArenaError::BadPointer { line, len })?;
         // The rest of the line is written back with it: it has to be what memory has.
         self.at.lines.drop_one(slot.line());
@@ -425,7 +443,11 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
     /// for as long as the configuration allows: then it is not freed.
     pub fn free<T>(&mut self, pointer: Pointer<T>) -> Result<(), ArenaError> {
         self.at.check(pointer)?;
-        let extents = [Extent::default(), pointer.extent()];
+        self.free_extent(pointer.extent())
+    }
+
+    pub(super) fn free_extent(&mut self, extent: Extent) -> Result<(), ArenaError> {
+        let extents = [Extent::default(), extent];
         self.at.change(Change::free(), (0, |_| 0), extents)
     }
 }
