@@ -20,6 +20,7 @@
 //! | replicated memory: a node's part, what a switch counts | [`abd::Abd`], [`switch::QuorumProgram`] | CNVMM, §II-B, §III-B |
 //! | whole objects: a home's part, a reader's | [`sabre::Sabre`] | SABRes, §3–§5 |
 //! | memory that is cached without coherence, for a bounded time | [`bi`] | BI, §3 |
+//! | pages of a program's mapping: rights, and their order | [`pages`] | – |
 //! | what of a home's memory is given out | [`heap::Heap`] | §6 |
 //! | member of the rack | [`membership::Member`] | – |
 #![no_std]
@@ -39,6 +40,7 @@ pub mod gcp;
 pub mod heap;
 pub mod membership;
 mod output;
+pub mod pages;
 pub mod sabre;
 pub mod switch;
 

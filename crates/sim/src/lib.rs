@@ -8,8 +8,8 @@
 //! reorders, and checks every promise after every packet. [`driver`] visits every state that small
 //! racks can get into: [`explore`] brings it racks of coherent memory, [`gcp`] racks of locks,
 //! [`abd`] racks of replicated memory, [`sabre`] objects, [`bi`] domains whose caches know nothing
-//! of each other. The node that all of the first have is a [`site`].
-//! The promises themselves are [`invariants`].
+//! of each other, [`pages`] memory that is mapped. The node that all of the first have is a
+//! [`site`]. The promises themselves are [`invariants`].
 
 pub mod abd;
 pub mod bi;
@@ -21,6 +21,7 @@ pub mod invariants;
 pub mod linear;
 pub mod model;
 mod names;
+pub mod pages;
 mod print;
 pub mod sabre;
 pub mod serial;
@@ -36,5 +37,6 @@ pub const SUITES: &[driver::Suite] = &[
     abd::SUITE,
     sabre::SUITE,
     bi::SUITE,
+    pages::SUITE,
     world::SUITE,
 ];

@@ -2,23 +2,14 @@
 //! stores by plain instructions.
 //!
 //! The processor asks nobody, so what an entry's lock is for others is here the right that the
-//! program's mapping has:
-//!
-//! | the copy | the mapping may be | who changes that |
-//! |---|---|---|
-//! | Invalid | hidden | a fault: the block comes, then it is shown |
-//! | Shared | hidden or read-only | a fault shows it |
-//! | Modified | hidden, read-only or open | a fault of a store opens it |
-//!
-//! **A right is taken away before the bytes are looked at or the status changes**: downgrades
-//! protect, all else hides; both return after the last processor has heard of it.
-//! So no store is lost, and no load sees what another node has replaced. A right that is missing
-//! costs a fault and nothing else.
+//! program's mapping has: [`rackmem_proto::pages`] says which, and what is done in which order.
 
 use super::cache::wait_until;
 use super::pages::Pages;
 use crate::faulting::view::View;
 use rackmem_proto::flowcc::LocalStatus;
+pub(crate) use rackmem_proto::pages::Stop;
+use rackmem_proto::pages::{self, Act, Right};
 use rackmem_proto::wire::Tag;
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -39,23 +30,6 @@ const RIGHT: u64 = 0b11 << 3;
 const FRAMED: u64 = 1 << 5;
 /// From this bit on: when a right was given last.
 const SINCE: u32 = 8;
-
-/// What the program's mapping may.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Right {
-    Hidden = 0,
-    Load = 1,
-    Store = 2,
-}
-
-/// What of a program's must have ended when an entry is locked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Stop {
-    /// Whoever locks the entry changes neither its bytes nor who may have them, or gives a right.
-    Nothing,
-    Stores,
-    All,
-}
 
 fn status_of(word: u64) -> LocalStatus {
     match (word & STATUS) >> 1 {
@@ -199,15 +173,10 @@ impl Frames {
             return;
         }
         self.counters.taken.fetch_add(1, Relaxed);
-        let until = (word >> SINCE) + HOLD;
         // Longer than that nobody waits, whatever the word becomes.
-        let mut now = self.now();
-        if until > now + HOLD {
-            return;
-        }
-        while now < until {
+        let until = pages::rest(word >> SINCE, self.now(), HOLD);
+        while until.is_some_and(|until| self.now() < until) {
             std::hint::spin_loop();
-            now = self.now();
         }
     }
 
@@ -217,7 +186,7 @@ impl Frames {
             let word = cell.load(Relaxed);
             let free = word & LOCKED == 0;
             free && cell
-                .compare_exchange_weak(word, word | LOCKED, Acquire, Relaxed)
+                .compare_exchange_weak(word, word | LOCKED, SeqCst, Relaxed)
                 .is_ok()
         });
         let locked = LockedPage { frames: self, nth };
@@ -229,11 +198,7 @@ impl Frames {
     /// allows it.
     pub fn show(&self, nth: usize, writes: bool) -> bool {
         let locked = self.lock(nth, Stop::Nothing);
-        let enough = match writes {
-            true => locked.status() == LocalStatus::Modified,
-            false => locked.status() != LocalStatus::Invalid,
-        };
-        let shown = enough && locked.show(writes);
+        let shown = Right::is_enough(locked.status(), writes) && locked.show(writes);
         if shown {
             self.counters.shown.fetch_add(1, Relaxed);
         }
@@ -251,8 +216,13 @@ impl Frames {
     pub fn close(&self, closed: bool) {
         let was = self.closed.swap(closed, SeqCst);
         if closed && !was {
+            // Who has locked an entry by now may not have seen it.
+            let looked = |nth: &usize| {
+                let word = self.word(*nth).load(SeqCst);
+                pages::may_have_right(right_of(word), word & LOCKED != 0)
+            };
             (0..self.blocks)
-                .filter(|nth| right_of(self.word(*nth).load(SeqCst)) != Right::Hidden)
+                .filter(looked)
                 .for_each(|nth| drop(self.lock(nth, Stop::All)));
         }
     }
@@ -315,16 +285,17 @@ impl LockedPage<'_> {
     }
 
     fn stop(&self, stop: Stop) {
+        let Some((act, left)) = stop.act(right_of(self.word())) else {
+            return;
+        };
         let (view, bytes) = (&self.frames.view, self.frames.bytes(self.nth));
-        let right = right_of(self.word());
-        let left = match (stop, right) {
-            (Stop::Stores, Right::Store) if view.protect(bytes.clone()).is_ok() => Right::Load,
-            (Stop::Stores, Right::Store) | (Stop::All, Right::Store | Right::Load) => {
-                // It fails where the program has unmapped these addresses: nobody has a right then.
-                let _ = view.hide(bytes);
+        let left = match view.act(act, bytes.clone()) {
+            Ok(()) => left,
+            // It fails where the program has unmapped these addresses: nobody has a right then.
+            Err(_) => {
+                let _ = view.act(Act::Hide, bytes);
                 Right::Hidden
             }
-            _ => return,
         };
         self.give(left);
     }
@@ -335,18 +306,14 @@ impl LockedPage<'_> {
         if self.frames.closed.load(SeqCst) {
             return false;
         }
-        let open = writes || right_of(self.word()) == Right::Store;
-        // Also where it has the right: the system or the program may have taken the page out.
-        let mut shown = view.show(bytes.clone(), !open);
-        if shown.is_ok() && open {
-            shown = view.unprotect(bytes);
-        }
-        if shown.is_ok() {
-            self.give(if open { Right::Store } else { Right::Load });
+        let (mut acts, right) = pages::showing(right_of(self.word()), writes);
+        let shown = acts.all(|act| view.act(act, bytes.clone()).is_ok());
+        if shown {
+            self.give(right);
             self.put(!((1 << SINCE) - 1), self.frames.now() << SINCE);
             self.framed();
         }
-        shown.is_ok()
+        shown
     }
 
     fn framed(&self) {
@@ -358,11 +325,7 @@ impl LockedPage<'_> {
 
     /// Ends with a new status. What the program may not any more is over before.
     pub fn set(self, status: LocalStatus) {
-        match status {
-            LocalStatus::Invalid => self.stop(Stop::All),
-            LocalStatus::Shared => self.stop(Stop::Stores),
-            LocalStatus::Modified => {}
-        }
+        self.stop(Stop::before(status));
         if status != LocalStatus::Invalid {
             self.framed();
         }

@@ -6,6 +6,7 @@ use super::page_file::{Alias, PageFile};
 use super::signal::Served;
 use super::userfault::Faults;
 use crate::error::RegionError;
+use rackmem_proto::pages::Act;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -58,30 +59,22 @@ impl View {
         (self.user.address() + bytes.start as u64, bytes.len())
     }
 
-    /// From here on loads of these bytes go on, and stores unless they are `protected`. Nothing of
-    /// them is in the program's mapping now.
-    pub fn show(&self, bytes: Range<usize>, protected: bool) -> io::Result<()> {
-        // A hole is no page that can be shown.
-        for at in bytes.clone().step_by(self.page) {
-            let word = self.alias.words().get(at / 8);
-            word.map(|word| word.load(Relaxed));
+    /// Does this to the mapping of these bytes. What takes a right away returns when no processor
+    /// uses it any more; the bytes stay.
+    pub fn act(&self, act: Act, bytes: Range<usize>) -> io::Result<()> {
+        match act {
+            Act::Place { stores } => {
+                // A hole is no page that can be placed.
+                for at in bytes.clone().step_by(self.page) {
+                    let word = self.alias.words().get(at / 8);
+                    word.map(|word| word.load(Relaxed));
+                }
+                self.faults.map_again(self.place(&bytes), !stores)
+            }
+            Act::Open => self.faults.unprotect(self.place(&bytes)),
+            Act::Protect => self.faults.protect(self.place(&bytes)),
+            Act::Hide => self.user.unmap(bytes.start, bytes.len()),
         }
-        self.faults.map_again(self.place(&bytes), protected)
-    }
-
-    /// From here on stores go on as well.
-    pub fn unprotect(&self, bytes: Range<usize>) -> io::Result<()> {
-        self.faults.unprotect(self.place(&bytes))
-    }
-
-    /// When this returns no processor stores there any more.
-    pub fn protect(&self, bytes: Range<usize>) -> io::Result<()> {
-        self.faults.protect(self.place(&bytes))
-    }
-
-    /// When this returns no processor loads or stores there any more. The bytes stay.
-    pub fn hide(&self, bytes: Range<usize>) -> io::Result<()> {
-        self.user.unmap(bytes.start, bytes.len())
     }
 
     /// The bytes go, too, and their memory with them.

@@ -363,11 +363,8 @@ impl Access {
             return (Then::Lost, None);
         };
         let (mut locked, mut used) = (None, None);
-        // What leaves is not loaded any more before home has it.
-        let stop = match matches!(purpose, Purpose::EvictClean | Purpose::EvictDirty) {
-            true => Stop::All,
-            false => Stop::Nothing,
-        };
+        let leaves = matches!(purpose, Purpose::EvictClean | Purpose::EvictDirty);
+        let stop = Stop::to_end(leaves);
         let then = loop {
             match slot.next(&mut access, bytes) {
                 Do::Use => {

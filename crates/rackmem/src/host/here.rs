@@ -328,9 +328,7 @@ impl CoherentHost for Here<'_> {
                 return Some(status);
             }
         }
-        // What is read may still be loaded.
-        let stop = if reads { Stop::Stores } else { Stop::All };
-        let entry = cache.lock_tag(tag, stop)?;
+        let entry = cache.lock_tag(tag, Stop::to_give(reads))?;
         let status = entry.status();
         if status == LocalStatus::Invalid {
             return None;

@@ -1,0 +1,88 @@
+//! Mapped memory: every state of small racks, and defects that must be noticed.
+
+mod verdicts;
+
+use rackmem_proto::pages::Defect;
+use rackmem_sim::driver::Report;
+use rackmem_sim::pages::{SCENARIOS, Scenario};
+use verdicts::Verdicts;
+
+/// States at which an exploration gives up: more than any scenario has.
+const LIMIT: usize = 3_000_000;
+
+fn explored(scenario: &Scenario, defect: Option<Defect>) -> Report {
+    verdicts::visited(scenario, defect, LIMIT)
+}
+
+/// States that there are.
+const SIZES: &[(&str, usize)] = &[
+    ("pages-calm", 915),
+    ("pages-count", 3_738),
+    ("pages-false-sharing", 526),
+    ("pages-threads", 2_944),
+    ("pages-store-buffering", 646),
+    ("pages-no-fence", 4_197),
+    ("pages-no-fence-apart", 597),
+    ("pages-message-passing", 747),
+    ("pages-iriw", 175_306),
+    ("pages-coherence", 20_071),
+    ("pages-write-order", 504),
+    ("pages-dropped", 6_799),
+    ("pages-calls", 8_219),
+    ("pages-evict", 3_831),
+    ("pages-closed", 5_242),
+];
+
+#[test]
+fn every_state_of_small_racks_keeps_every_promise() {
+    let mut verdicts = Verdicts::default();
+    for scenario in SCENARIOS {
+        let report = explored(scenario, None);
+        let known = SIZES.iter().find(|row| row.0 == scenario.name);
+        let sizes = (known.map_or(0, |row| row.1), report.states);
+        verdicts.add(scenario.name, &report, sizes);
+    }
+    if let Some(complaint) = verdicts.complaint() {
+        panic!("{complaint}");
+    }
+}
+
+const LAST: &str = "a load is of the last store";
+const ALONE: &str = "one node has a right to store, or several to load";
+const COVERED: &str = "no right is more than the copy allows";
+const LOST: &str = "no store is lost";
+const MOMENT: &str = "a call sees a block at one moment";
+const ALIVE: &str = "a node that cannot show that it is alive loads nothing";
+const ENDS: &str = "every operation ends";
+
+/// A defect, a scenario that notices it, and the promise that is broken there.
+const NOTICED: &[(Defect, &str, &str)] = &[
+    (Defect::CopyBeforeTakingAway, "pages-count", LAST),
+    (Defect::CopyBeforeTakingAway, "pages-false-sharing", LOST),
+    (Defect::NoShootdown, "pages-calm", ALONE),
+    (Defect::StoresGoOn, "pages-calm", COVERED),
+    (Defect::OpenEarly, "pages-calm", COVERED),
+    (Defect::ShowBeforeBytes, "pages-message-passing", COVERED),
+    (Defect::PlaceOpen, "pages-calm", COVERED),
+    (Defect::HoldForEver, "pages-count", ENDS),
+    (Defect::TrustTheRight, "pages-dropped", ENDS),
+    (Defect::CallBeside, "pages-calls", MOMENT),
+    (Defect::DiscardFirst, "pages-evict", LAST),
+    (Defect::CloseUnlocked, "pages-closed", ALIVE),
+];
+
+#[test]
+fn planted_defects_are_noticed() {
+    let mut wrong = Vec::new();
+    for (defect, name, promise) in NOTICED {
+        let report = explored(verdicts::named(SCENARIOS, name), Some(*defect));
+        match report.violation() {
+            Some(violation) if violation.invariant == *promise => {}
+            Some(other) => wrong.push(format!("{defect:?} in {name}: {other}")),
+            None => wrong.push(format!("{defect:?} is not noticed in {name}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let all: Vec<Defect> = NOTICED.iter().map(|row| row.0).collect();
+    assert!(Defect::ALL.iter().all(|defect| all.contains(defect)));
+}
