@@ -43,7 +43,8 @@ pub struct bi_spec {
     pub path: *const c_char,
     /// Bytes, from the beginning on.
     pub bytes: u64,
-    /// How old what a section reads may be when it begins, in microseconds, 5000 at least; 0: 10000.
+    /// How old what a section reads may be when it begins, in microseconds, 5000 at least; 0:
+    /// 10000.
     pub bound: u64,
     /// Entries of a ring, 2 to 4096; 0: 4096.
     pub ring: u64,

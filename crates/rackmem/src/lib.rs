@@ -62,7 +62,7 @@ pub use error::{
     TransactionError,
 };
 pub use node::Node;
-pub use paging::{CoherentPages, FaultCounts, Mapped, PageCounts};
+pub use paging::{CoherentPages, FaultCounts, Mapped, OnLost, PageCounts, Pinned};
 pub use rack::Rack;
 pub use rack::builder::Builder;
 pub use rackmem_journal::StoreError;

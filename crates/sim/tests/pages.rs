@@ -30,6 +30,8 @@ const SIZES: &[(&str, usize)] = &[
     ("pages-dropped", 6_799),
     ("pages-calls", 8_219),
     ("pages-evict", 3_831),
+    ("pages-pinned", 7_128),
+    ("pages-pinned-twice", 1_030),
     ("pages-closed", 5_242),
 ];
 
@@ -51,6 +53,7 @@ const LAST: &str = "a load is of the last store";
 const ALONE: &str = "one node has a right to store, or several to load";
 const COVERED: &str = "no right is more than the copy allows";
 const LOST: &str = "no store is lost";
+const FOUND: &str = "a system call finds what is pinned";
 const MOMENT: &str = "a call sees a block at one moment";
 const ALIVE: &str = "a node that cannot show that it is alive loads nothing";
 const ENDS: &str = "every operation ends";
@@ -65,6 +68,8 @@ const NOTICED: &[(Defect, &str, &str)] = &[
     (Defect::ShowBeforeBytes, "pages-message-passing", COVERED),
     (Defect::PlaceOpen, "pages-calm", COVERED),
     (Defect::HoldForEver, "pages-count", ENDS),
+    (Defect::TakePinned, "pages-pinned", FOUND),
+    (Defect::PinForEver, "pages-pinned-twice", ENDS),
     (Defect::TrustTheRight, "pages-dropped", ENDS),
     (Defect::CallBeside, "pages-calls", MOMENT),
     (Defect::DiscardFirst, "pages-evict", LAST),

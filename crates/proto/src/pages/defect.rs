@@ -16,6 +16,10 @@ defects! {
     PlaceOpen,
     /// A page stays as long as it is used.
     HoldForEver,
+    /// Other nodes take what a program has pinned.
+    TakePinned,
+    /// What is pinned stays until it is unpinned, however long others wait.
+    PinForEver,
     /// A fault of a page that has the right is over at once, though nobody can say that the page is
     /// in the mapping.
     TrustTheRight,

@@ -145,6 +145,12 @@ pub const fn rest(since: u64, now: u64, hold: u64) -> Option<u64> {
     }
 }
 
+/// Whether a page stays for now though another node wants it: the program has pinned a right that
+/// stopping would take.
+pub fn stays(pinned: Right, right: Right, stop: Stop) -> bool {
+    stop.act(right).is_some_and(|(_, left)| left < pinned)
+}
+
 /// Whether who closes a mapping has to look at a page: it has a right, or another thread has locked
 /// its entry and may be giving it one.
 pub fn may_have_right(right: Right, locked: bool) -> bool {
@@ -205,6 +211,17 @@ mod tests {
         );
         assert_eq!(acts(Right::Load, true), (open.clone(), Right::Store));
         assert_eq!(acts(Right::Store, false), (open, Right::Store));
+    }
+
+    #[test]
+    fn what_is_pinned_to_load_is_still_given_to_who_reads() {
+        let stays = |pinned, stop| stays(pinned, Right::Store, stop);
+        assert!(!stays(Right::Hidden, Stop::All));
+        assert!(!stays(Right::Load, Stop::Stores));
+        assert!(stays(Right::Load, Stop::All));
+        assert!(stays(Right::Store, Stop::Stores));
+        // A right that is not there any more keeps nobody waiting.
+        assert!(!super::stays(Right::Store, Right::Hidden, Stop::All));
     }
 
     #[test]

@@ -6,7 +6,10 @@
 
 use super::cache::wait_until;
 use super::pages::Pages;
+use super::pins::{PINS, Pins};
+use crate::error::AccessError;
 use crate::faulting::view::View;
+use rackmem_fabric::Whole;
 use rackmem_proto::flowcc::LocalStatus;
 pub(crate) use rackmem_proto::pages::Stop;
 use rackmem_proto::pages::{self, Act, Right};
@@ -14,6 +17,7 @@ use rackmem_proto::wire::Tag;
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 /// How long a page stays that a program has just been shown, in nanoseconds: long enough for the
@@ -28,6 +32,9 @@ const STATUS: u64 = 0b110;
 const RIGHT: u64 = 0b11 << 3;
 /// There is memory behind the page.
 const FRAMED: u64 = 1 << 5;
+/// The right that a program has pinned.
+const PINNED: u64 = 0b11 << PINNED_AT;
+const PINNED_AT: u32 = 6;
 /// From this bit on: when a right was given last.
 const SINCE: u32 = 8;
 
@@ -39,13 +46,51 @@ fn status_of(word: u64) -> LocalStatus {
     }
 }
 
-fn right_of(word: u64) -> Right {
-    match (word & RIGHT) >> 3 {
+fn right(bits: u64) -> Right {
+    match bits {
         0 => Right::Hidden,
         1 => Right::Load,
         _ => Right::Store,
     }
 }
+
+fn right_of(word: u64) -> Right {
+    right((word & RIGHT) >> 3)
+}
+
+/// What becomes of a load or a store whose block cannot be had
+/// ([`CoherentPages::on_lost`](crate::CoherentPages::on_lost)).
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{AccessError, OnLost, Rack, RegionError, RegionSpec};
+///
+/// let rack = Rack::local(1)?;
+/// let region = rack.node(0).create_region(&RegionSpec::new("cells", 4096))?;
+/// let pages = match region.map() {
+///     Err(RegionError::NoPaging { .. }) => return Ok(()), // the system does not allow it
+///     pages => pages?,
+/// };
+/// // Goes on with what a block's home has had before the block was lost.
+/// let (node, first) = (rack.node(0), region.addr());
+/// pages.on_lost(move |at, _stores, why| match why {
+///     AccessError::Lost { .. } if node.accept_loss(first + at as u64).is_ok() => OnLost::Retry,
+///     _ => OnLost::Signal,
+/// });
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnLost {
+    /// The reason is printed, and the thread gets `SIGBUS`, as without a handler.
+    Signal,
+    /// The instruction is tried again: the handler has done something about it.
+    Retry,
+}
+
+/// Who says what becomes of an access whose block cannot be had: where in the mapping, whether it
+/// stores, and why.
+pub(crate) type Lost = Arc<dyn Fn(usize, bool, &AccessError) -> OnLost + Send + Sync>;
 
 /// What a mapping has done.
 #[derive(Default)]
@@ -79,6 +124,9 @@ pub(crate) struct Frames {
     /// Where each part looks for room next.
     hands: [AtomicUsize; PARTS],
     pub counters: Counters,
+    /// What programs have pinned; the words say so as well.
+    pins: Mutex<Pins>,
+    lost: RwLock<Option<Lost>>,
 }
 
 /// A block of it whose entry this thread has locked.
@@ -103,7 +151,68 @@ impl Frames {
             most: (most / block).max(PARTS),
             hands: [const { AtomicUsize::new(0) }; PARTS],
             counters: Counters::default(),
+            pins: Mutex::default(),
+            lost: RwLock::default(),
         }
+    }
+
+    /// From now on this says what becomes of an access whose block cannot be had.
+    pub fn on_lost(&self, lost: Option<Lost>) {
+        *self.lost.write().unwrap_or_else(PoisonError::into_inner) = lost;
+    }
+
+    /// What is to become of an access whose block cannot be had.
+    pub fn ask_about_lost(&self, at: usize, stores: bool, error: &AccessError) -> OnLost {
+        let lost = self.lost.read().unwrap_or_else(PoisonError::into_inner);
+        let lost = lost.clone();
+        lost.map_or(OnLost::Signal, |lost| lost(at, stores, error))
+    }
+
+    /// Keeps a right to a page, if the mapping has it. `None`: it has not; an error: as many are
+    /// pinned as can be, which is said.
+    pub fn pin(&self, nth: usize, stores: bool) -> Result<bool, usize> {
+        let locked = self.lock(nth, Stop::Nothing);
+        if right_of(locked.word()) < Right::wanted(stores) {
+            return Ok(false);
+        }
+        let most = PINS.min((self.most / 2).max(1));
+        let kept = (self.pins.lock().whole()).add(nth, stores, self.now(), most);
+        let kept = kept.ok_or(most)?;
+        locked.put(PINNED, (kept as u64) << PINNED_AT);
+        Ok(true)
+    }
+
+    /// Undoes one [`Frames::pin`].
+    pub fn unpin(&self, nth: usize, stores: bool) {
+        let locked = self.lock(nth, Stop::Nothing);
+        let kept = self.pins.lock().whole().remove(nth, stores);
+        locked.put(PINNED, (kept as u64) << PINNED_AT);
+    }
+
+    /// Whether the mapping has the right to a page now.
+    pub fn allows(&self, nth: usize, stores: bool) -> bool {
+        right_of(self.word(nth).load(Acquire)) >= Right::wanted(stores)
+    }
+
+    fn is_pinned(&self, nth: usize) -> bool {
+        self.word(nth).load(Relaxed) & PINNED != 0
+    }
+
+    /// Locks the entry for another node, if the page is not pinned.
+    pub fn lock_for_other(&self, nth: usize, stop: Stop) -> Option<LockedPage<'_>> {
+        self.let_it_be_used(nth);
+        let locked = self.lock(nth, Stop::Nothing);
+        let word = locked.word();
+        let pinned = right((word & PINNED) >> PINNED_AT);
+        if pages::stays(pinned, right_of(word), stop) {
+            if self.pins.lock().whole().is_kept(nth, self.now()) {
+                return None;
+            }
+            locked.put(PINNED, 0);
+        }
+        self.taken(&locked);
+        locked.stop(stop);
+        Some(locked)
     }
 
     pub fn view(&self) -> &View {
@@ -167,17 +276,32 @@ impl Frames {
     }
 
     /// Waits until a page that has just been shown has been of use.
-    pub fn let_it_be_used(&self, nth: usize) {
+    fn let_it_be_used(&self, nth: usize) {
         let word = self.word(nth).load(Relaxed);
         if right_of(word) == Right::Hidden {
             return;
         }
-        self.counters.taken.fetch_add(1, Relaxed);
         // Longer than that nobody waits, whatever the word becomes.
         let until = pages::rest(word >> SINCE, self.now(), HOLD);
         while until.is_some_and(|until| self.now() < until) {
             std::hint::spin_loop();
         }
+    }
+
+    /// Another node takes something of a page.
+    fn taken(&self, locked: &LockedPage<'_>) {
+        if right_of(locked.word()) != Right::Hidden {
+            self.counters.taken.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Locks the entry for another node, pinned or not.
+    pub fn lock_for_all(&self, nth: usize, stop: Stop) -> LockedPage<'_> {
+        self.let_it_be_used(nth);
+        let locked = self.lock(nth, Stop::Nothing);
+        self.taken(&locked);
+        locked.stop(stop);
+        locked
     }
 
     pub fn lock(&self, nth: usize, stop: Stop) -> LockedPage<'_> {
@@ -243,7 +367,8 @@ impl Frames {
         let hand = &self.hands[part % PARTS];
         for _ in 0..self.blocks {
             let at = hand.load(Relaxed) % self.blocks;
-            if at != nth && has_frame(at) && near(self.tag(at)) && free(at) {
+            let free = |at| has_frame(at) && !self.is_pinned(at) && free(at);
+            if at != nth && free(at) && near(self.tag(at)) {
                 if self.status(at) != LocalStatus::Invalid {
                     self.counters.evicted.fetch_add(1, Relaxed);
                     return (at, Some(self.tag(at)));
@@ -282,6 +407,14 @@ impl LockedPage<'_> {
 
     pub fn status(&self) -> LocalStatus {
         status_of(self.word())
+    }
+
+    /// What a program has pinned it has again.
+    pub fn show_pinned(&self) {
+        let pinned = right((self.word() & PINNED) >> PINNED_AT);
+        if pinned > right_of(self.word()) && Right::of(self.status()) >= pinned {
+            self.show(pinned == Right::Store);
+        }
     }
 
     fn stop(&self, stop: Stop) {
@@ -330,6 +463,7 @@ impl LockedPage<'_> {
             self.framed();
         }
         self.put(STATUS, (status as u64) << 1);
+        self.show_pinned();
     }
 
     /// Gives its memory back, if it is not valid.

@@ -8,6 +8,7 @@ pub(crate) mod node_cache;
 pub(crate) mod objects;
 pub(crate) mod pages;
 pub(crate) mod pending;
+pub(crate) mod pins;
 pub(crate) mod value;
 pub(crate) mod whole;
 pub mod window;

@@ -49,6 +49,15 @@ pub(crate) enum LockedEntry<'a> {
     Page(usize, LockedPage<'a>),
 }
 
+/// What another node finds that wants a block.
+pub(crate) enum Other<'a> {
+    /// It is no page, or loses nothing.
+    Elsewhere,
+    Locked(LockedEntry<'a>),
+    /// The program has pinned it.
+    Pinned,
+}
+
 /// Sizes, addresses, hits by word: of the sets.
 impl Deref for NodeCache {
     type Target = Cache;
@@ -207,7 +216,9 @@ impl NodeCache {
         let valid = |frames: &Frames, page| frames.status(page) != LocalStatus::Invalid;
         let (frames, page) = self.page(self.page_of(tag, valid)?)?;
         let locked = frames.lock(page, Stop::Stores);
-        (locked.status() >= least).then(|| f(frames.block(page)))
+        let used = (locked.status() >= least).then(|| f(frames.block(page)));
+        locked.show_pinned();
+        used
     }
 
     /// Gives the program's mapping a right to a page, if this node's copy allows it.
@@ -257,16 +268,44 @@ impl NodeCache {
         }
     }
 
-    /// Locks the entry of a block, if there is one, for another node.
+    /// Locks the entry of a block, if there is one, for another node, pinned or not.
     pub fn lock_tag(&self, tag: Tag, stop: Stop) -> Option<LockedEntry<'_>> {
         if let Some(locked) = self.sets.lock_tag(tag) {
             return Some(LockedEntry::Set(locked));
         }
         let entry = self.find(tag)?;
         let (frames, page) = self.page(entry)?;
-        frames.let_it_be_used(page);
-        let locked = frames.lock(page, stop);
+        let locked = frames.lock_for_all(page, stop);
         Some(LockedEntry::Page(entry, locked))
+    }
+
+    /// Locks the entry of a block for another node, where it is a page that would lose a right.
+    #[inline]
+    pub fn lock_page_for_other(&self, tag: Tag, stop: Stop) -> Other<'_> {
+        match self.mappings.load(Acquire) {
+            0 => Other::Elsewhere,
+            _ => self.page_for_other(tag, stop),
+        }
+    }
+
+    #[cold]
+    fn page_for_other(&self, tag: Tag, stop: Stop) -> Other<'_> {
+        let least = match stop {
+            Stop::Stores => LocalStatus::Modified,
+            _ => LocalStatus::Shared,
+        };
+        let valid = |frames: &Frames, page| frames.status(page) >= least;
+        let Some(entry) = self.page_of(tag, valid) else {
+            return Other::Elsewhere;
+        };
+        match self
+            .page(entry)
+            .map(|(frames, page)| frames.lock_for_other(page, stop))
+        {
+            Some(Some(locked)) => Other::Locked(LockedEntry::Page(entry, locked)),
+            Some(None) => Other::Pinned,
+            None => Other::Elsewhere,
+        }
     }
 
     /// Every block with a valid copy, and what the node may do with it.

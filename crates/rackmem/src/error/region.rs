@@ -166,6 +166,11 @@ pub enum RegionError {
         /// That many.
         most: usize,
     },
+    /// So many pages of a mapping can be pinned at a time.
+    TooManyPinned {
+        /// That many blocks.
+        most: usize,
+    },
     /// Members of this rack are fixed: one that has forgotten its copies could not be told.
     FixedMembers,
     /// Which members keep copies cannot be read, or not be agreed on, in the membership's store.
@@ -209,6 +214,7 @@ family!(RegionError, "region", through [Rack, Access, Bulk, Alloc, Lock],
     NoPaging => "no-paging",
     NotMappable => "not-mappable",
     TooManyMappings => "too-many-mappings",
+    TooManyPinned => "too-many-pinned",
     FixedMembers => "fixed-members",
     NoGroups => "no-groups",
     TableFull => "name-table-full",
@@ -300,6 +306,9 @@ impl RegionError {
             RegionError::TooManyMappings { most } => {
                 write!(f, "this process has mapped {most} regions")
             }
+            RegionError::TooManyPinned { most } => {
+                write!(f, "{most} blocks of this mapping are pinned, and no more can be")
+            }
             RegionError::FixedMembers => f.write_str(
                 "the members of this rack are fixed, so a node that has restarted without its copies could not be told from one that has them",
             ),
@@ -347,6 +356,7 @@ impl RegionError {
             | RegionError::NoPaging { .. }
             | RegionError::NotMappable { .. }
             | RegionError::TooManyMappings { .. }
+            | RegionError::TooManyPinned { .. }
             | RegionError::FixedMembers
             | RegionError::TableFull { .. }
             | RegionError::Unfinished { .. } => Changed::No,
@@ -405,6 +415,7 @@ impl RegionError {
                 "read and write it by calls (`Region::read`, `Region::write`)"
             }
             RegionError::TooManyMappings { .. } => "map one larger region, and divide it",
+            RegionError::TooManyPinned { .. } => "pin a part at a time, and unpin it",
             RegionError::FixedMembers => {
                 "set `membership` to \"dir:...\" or \"etcd:...\" in the rack's file"
             }

@@ -201,6 +201,7 @@ fn region() -> Vec<RegionError> {
             why: "its blocks are no whole pages of this system",
         },
         RegionError::TooManyMappings { most: 256 },
+        RegionError::TooManyPinned { most: 4096 },
         RegionError::FixedMembers,
         RegionError::NoGroups {
             why: "the store does not answer".into(),

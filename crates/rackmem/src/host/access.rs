@@ -52,6 +52,16 @@ impl Access {
         }
     }
 
+    /// A page is not pinned any more: who has waited for one has it.
+    pub fn unpinned(&self) {
+        let waiting = &self.agents.waiting;
+        if waiting.is_waited_for()
+            && let Ok(slot) = self.requesters.borrow()
+        {
+            waiting.again(&self.agents, slot.net());
+        }
+    }
+
     /// Reads a block. See [`crate::bytes::cache::Cache::read`] for what `f` must bear.
     #[inline]
     pub fn read<R>(

@@ -1,7 +1,7 @@
 //! A node's home agent and cache agent, as the fabric calls them.
 
 use crate::bytes::memory::GlobalMemory;
-use crate::bytes::node_cache::NodeCache;
+use crate::bytes::node_cache::{NodeCache, Other};
 use crate::config::migration::Migration;
 use crate::guest::Guest;
 use crate::host::bounded::BoundedItems;
@@ -13,6 +13,7 @@ use crate::host::names::Names;
 use crate::host::objects::Objects;
 use crate::host::rebuilding::Rebuilding;
 use crate::host::replicated::Replicas;
+use crate::host::waiting::Waiting;
 use crate::membership::Role;
 use crate::membership::current_view::CurrentView;
 use crate::membership::reach::{self, Reach};
@@ -74,6 +75,8 @@ pub(crate) struct Agents {
     pub objects: Objects,
     /// Its part in bounded memory.
     pub bounded: BoundedItems,
+    /// Requests for pages that the program has pinned.
+    pub waiting: Waiting,
     /// A protocol that is no part of the rack.
     pub guest: Option<Arc<dyn Guest>>,
     /// Where to find this node's requesters, on fabrics whose requesters may have gone on.
@@ -103,6 +106,7 @@ impl Agents {
         Agents {
             kept: Kept::new((config.block, config.epoch), lossy),
             node: config.node,
+            waiting: Waiting::default(),
             guest: None,
             names: None,
             locks,
@@ -373,8 +377,13 @@ impl Agents {
             asks || header.kind.is_fenced_by_config()
         };
         let waits = self.copies.is_some() && !of_none();
+        let early = match self.waiting.page(self, header) {
+            Other::Elsewhere => None,
+            Other::Locked(early) => Some(early),
+            Other::Pinned => return,
+        };
         let _here = waits.then(|| self.gate.read().whole());
-        let here = Here::new(self, net, body, reply);
+        let here = Here::new(self, net, body, reply).with(early);
         engine::packet(&mut here.at(header.offset), header);
     }
 }
@@ -404,6 +413,7 @@ impl Handler for Agents {
             names.let_leave(net, &mut Nobody);
         }
         self.kept.let_leave(net, &mut Nobody);
+        self.waiting.again(self, net);
         self.relieve(IN_A_TICK, net);
         if let Some(guest) = &self.guest {
             guest.tick(net, self.standing.epoch());

@@ -73,6 +73,8 @@ pub(crate) struct Here<'a> {
     /// Where the body of the packet at hand belongs.
     pub(super) offset: u32,
     held: Held<'a>,
+    /// The page that the packet at hand is about, locked already.
+    early: Option<LockedEntry<'a>>,
     /// Blocks of home's memory for a requester that keeps no copy.
     gathered: Gathered,
     /// Blocks that others' homes now have.
@@ -95,6 +97,7 @@ impl<'a> Here<'a> {
             reply,
             offset: 0,
             held: Held::Nothing,
+            early: None,
             gathered: Gathered::default(),
             rescued: 0,
             settled: Results::default(),
@@ -104,6 +107,12 @@ impl<'a> Here<'a> {
     /// Of a packet whose body belongs there.
     pub fn at(mut self, offset: u32) -> Self {
         self.offset = offset;
+        self
+    }
+
+    /// Of a packet about a page that this thread has locked for it.
+    pub fn with(mut self, early: Option<LockedEntry<'a>>) -> Self {
+        self.early = early;
         self
     }
 
@@ -321,6 +330,14 @@ impl CoherentHost for Here<'_> {
 
     fn hold(&mut self, tag: Tag, reads: bool) -> Option<LocalStatus> {
         let cache = &self.agents.cache;
+        if let Some(early) = self.early.take() {
+            let status = early.status();
+            if status == LocalStatus::Invalid {
+                return None;
+            }
+            self.held = Held::Locked(early);
+            return Some(status);
+        }
         if reads && let Some(entry) = cache.find(tag) {
             let status = cache.status(entry);
             if status == LocalStatus::Shared {

@@ -26,3 +26,4 @@ pub(crate) mod rows;
 mod storing;
 pub(crate) mod told;
 mod upgrading;
+pub(crate) mod waiting;

@@ -1,6 +1,6 @@
 //! Coherent memory as memory of the process: plain loads, stores and atomics.
 
-use crate::bytes::mapped::Frames;
+use crate::bytes::mapped::{Frames, OnLost};
 use crate::bytes::node_cache::{MAPPINGS, Unmapped};
 use crate::error::{AccessError, RackError, RegionError};
 use crate::faulting::signal::{Bring, Served};
@@ -30,10 +30,11 @@ use std::sync::atomic::{AtomicU8, AtomicU64};
 ///
 /// **When a block cannot be had** (its home has died, the rack goes on without this process or is
 /// closed) a load has nothing to return: the reason is printed, and the thread gets `SIGBUS`.
-/// [`CoherentPages::touch`] says it as an error.
+/// [`CoherentPages::touch`] says it as an error, [`CoherentPages::on_lost`] asks the program.
 ///
-/// System calls fail with `EFAULT` on pages that are not there, and some look at memory later than
-/// they return (`O_DIRECT`, io_uring, `vmsplice`): give them memory of the process' own.
+/// System calls fail with `EFAULT` on pages that are not there: [`CoherentPages::pin`] keeps them.
+/// Some look at memory later than they return (`O_DIRECT`, io_uring, `vmsplice`): give them memory
+/// of the process' own.
 /// Calls of this library must not be given these addresses either.
 /// A thread must not block `SIGBUS`. A child by `fork` does not have the mapping: it ends by
 /// `SIGSEGV` where it touches it. Memory of a removed region is not the region's any more,
@@ -130,7 +131,17 @@ fn bring(node: &Node, (first, block): (Tag, usize)) -> Bring {
         let frames = frames.filter(|frames| frames.is_used());
         let frames = frames.ok_or(AccessError::BadAddress { addr: tag.0 })?;
         frames.counters.faults.fetch_add(1, Relaxed);
-        access.page_in(tag, stores)
+        loop {
+            let done = access.page_in(tag, stores);
+            match done
+                .as_ref()
+                .err()
+                .map(|error| frames.ask_about_lost(at, stores, error))
+            {
+                Some(OnLost::Retry) => {}
+                _ => return done,
+            }
+        }
     })
 }
 
@@ -181,7 +192,19 @@ impl CoherentPages {
         })
     }
 
-    fn frames(&self) -> &Frames {
+    pub(super) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    pub(super) fn skip(&self) -> usize {
+        self.skip
+    }
+
+    pub(super) fn is_of_this_process(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    pub(super) fn frames(&self) -> &Frames {
         let cache = &self.node.inner.access.agents.cache;
         // It is there as long as the node is.
         cache.frames(self.mapping).expect("the mapping of a handle")
@@ -237,6 +260,15 @@ impl CoherentPages {
     /// # Errors
     /// [`RegionError::OutOfBounds`]; those of [`Region::write`](crate::Region::write).
     pub fn touch(&self, bytes: Range<usize>, stores: bool) -> Result<(), RegionError> {
+        for nth in self.blocks(bytes)? {
+            let tag = self.frames().tag(nth);
+            self.node.inner.access.page_in(tag, stores)?;
+        }
+        Ok(())
+    }
+
+    /// The blocks of the mapping that some bytes lie in.
+    pub(super) fn blocks(&self, bytes: Range<usize>) -> Result<Range<usize>, RegionError> {
         if bytes.start > bytes.end || bytes.end > self.len {
             return Err(RegionError::OutOfBounds {
                 name: self.name.clone(),
@@ -246,18 +278,14 @@ impl CoherentPages {
         }
         let block = self.node.block_size();
         let (from, to) = (self.skip + bytes.start, self.skip + bytes.end);
-        for nth in from / block..to.div_ceil(block) {
-            let tag = self.frames().tag(nth);
-            self.node.inner.access.page_in(tag, stores)?;
-        }
-        Ok(())
+        Ok(from / block..to.div_ceil(block))
     }
 }
 
 impl Drop for CoherentPages {
     fn drop(&mut self) {
         let frames = self.frames();
-        if self.process != std::process::id() || frames.held(false) > 0 {
+        if !self.is_of_this_process() || frames.held(false) > 0 {
             return;
         }
         // Another node that wants one takes it; what cannot be sent home now leaves like any copy.

@@ -1,7 +1,7 @@
-//! Memory of the rack as memory of a process. Coherent memory is in `coherent.rs`; the rest is
-//! replicated memory, for one process at a time: the paper's memory controller (CNVMM §III-A).
-//! Loads and stores are plain instructions; a page that is absent comes from a majority of the
-//! copies, and a dirty one is written back to a majority before it makes room.
+//! Memory of the rack as memory of a process. Coherent memory is in `coherent.rs` and `pinned.rs`;
+//! the rest is replicated memory, for one process at a time: the paper's memory controller (CNVMM
+//! §III-A). Loads and stores are plain instructions; a page that is absent comes from a majority of
+//! the copies, and a dirty one is written back to a majority before it makes room.
 //!
 //! | what | where |
 //! |---|---|
@@ -15,10 +15,13 @@ mod buffer;
 mod claim;
 mod coherent;
 mod pager;
+mod pinned;
 mod table;
 
+pub use crate::bytes::mapped::OnLost;
 pub use buffer::PageCounts;
 pub use coherent::{CoherentPages, FaultCounts};
+pub use pinned::Pinned;
 
 use crate::error::{AccessError, RegionError};
 use crate::faulting::page_file::PageFile;

@@ -2,6 +2,8 @@
 //! addresses, on every fabric, beside calls.
 
 mod litmus;
+mod lost;
+mod pins;
 
 use rackmem::{AccessError, CoherentPages, Contract, Fabric, Mode, Rack, RegionError, RegionSpec};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
@@ -9,6 +11,8 @@ use std::time::Duration;
 
 const FABRICS: [Fabric; 3] = [Fabric::Inline, Fabric::Shm, Fabric::Udp];
 const BLOCK: usize = 4096;
+/// Long enough for another thread to begin something. What is shown does not depend on it.
+const A_WHILE: Duration = Duration::from_millis(100);
 /// Longer than anything here takes on a loaded machine.
 const LONG: Duration = Duration::from_secs(60);
 

@@ -1,9 +1,10 @@
 //! The racks that are explored.
 
-use super::scenario::Op::{Add, Call, Evict, Fence, Load, Store};
+use super::scenario::Op::{Add, Call, Evict, Fence, Load, Pin, Store, System, Unpin};
 use super::scenario::Sight::{
-    CallWaited, ClosedWhileShown, DrainedByTheShootdown, LoadedBeforeTheShootdown, PlacedAgain,
-    Rested, SentHome, ShownByAnother, StoredBeforeTheShootdown, UpgradeOvertaken, Weak,
+    CallWaited, ClosedWhileShown, DrainedByTheShootdown, FoundPinned, LoadedBeforeTheShootdown,
+    PinEnded, PlacedAgain, Rested, SentHome, ShownByAnother, StoredBeforeTheShootdown,
+    UpgradeOvertaken, Weak,
 };
 use super::scenario::{Events, Scenario, Seen, Var};
 
@@ -202,6 +203,27 @@ pub const SCENARIOS: &[Scenario] = &[
             (1, &[Load(X), Add(X)]),
         ],
         shows: &[SentHome, StoredBeforeTheShootdown],
+        ..BASE
+    },
+    Scenario {
+        name: "pages-pinned",
+        about: "a page stays for a system call, and another node wants it",
+        threads: &[
+            (0, &[Pin(0), System(X, 1), System(NEAR, 1), Unpin(0)]),
+            (0, &[Add(X)]),
+            (1, &[Load(X), Add(X)]),
+        ],
+        shows: &[FoundPinned, PinEnded],
+        ..BASE
+    },
+    Scenario {
+        name: "pages-pinned-twice",
+        about: "two nodes pin two pages, in both orders",
+        threads: &[
+            (0, &[Pin(0), Pin(1), System(X, 1), Unpin(1), Unpin(0)]),
+            (1, &[Pin(1), Pin(0), System(Y, 1), Unpin(0), Unpin(1)]),
+        ],
+        shows: &[FoundPinned, PinEnded],
         ..BASE
     },
     Scenario {

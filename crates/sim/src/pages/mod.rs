@@ -15,6 +15,7 @@
 //! | no right is more than the copy allows, or than the entry says | `judge` |
 //! | no store is lost | `judge` |
 //! | threads see what x86-TSO allows (the scenario's litmus) | `judge` |
+//! | a system call finds what is pinned, until its time is over | `world` |
 //! | a node that cannot show that it is alive loads nothing | `world` |
 //! | every instruction ends | [`driver`](crate::driver) |
 

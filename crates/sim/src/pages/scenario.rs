@@ -31,6 +31,12 @@ pub enum Op {
     Call(u8),
     /// The block makes room for another one.
     Evict(u8),
+    /// Pages stay for system calls that store.
+    Pin(u8),
+    /// One of them: it has no fault.
+    System(Var, u8),
+    /// They may go.
+    Unpin(u8),
 }
 
 /// What may happen beside the steps of threads, and how often.
@@ -75,5 +81,7 @@ pub enum Sight {
     CallWaited,
     SentHome,
     ClosedWhileShown,
+    FoundPinned,
+    PinEnded,
     Weak,
 }

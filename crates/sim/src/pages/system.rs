@@ -37,6 +37,8 @@ pub enum Move {
     Give(usize, usize),
     /// A page has been in a node's mapping for a while.
     Wait(usize, usize),
+    /// A page has been pinned for as long as that may be.
+    Expire(usize, usize),
     /// A page leaves a node's mapping.
     Drop(usize, usize),
     /// Node 1 cannot show any more that it is alive.
@@ -58,6 +60,8 @@ impl Rack {
                 moves.extend(goes_on.then_some(Move::Give(block, node)));
                 let waits = page[block].fresh && world.rests(taking, &self.rules);
                 moves.extend(waits.then_some(Move::Wait(node, block)));
+                let pinned = !self.rules.breaks(Defect::PinForEver) && world.is_pinned(taking);
+                moves.extend(pinned.then_some(Move::Expire(node, block)));
             }
             let drops = world.drops > 0 && page[block].mapped != Right::Hidden;
             moves.extend(drops.then_some(Move::Drop(node, block)));
@@ -103,6 +107,7 @@ impl System for Rack {
                 world.pages[node][block].fresh = false;
                 seen.push(Sight::Rested);
             }
+            Move::Expire(node, block) => world.pages[node][block].pinned = Right::Hidden,
             Move::Drop(node, block) => world.drop_page(node, block),
             Move::Close => world.close(),
             Move::GoOnClosing(block) => world.go_on_closing(block, rules, seen),
@@ -159,6 +164,7 @@ impl System for Rack {
                 format!("node {node} goes on to give block {block} up: {taking:?}")
             }
             Move::Wait(node, block) => format!("block {block} has been at node {node} for a while"),
+            Move::Expire(node, block) => format!("block {block} is pinned at node {node} no more"),
             Move::Drop(node, block) => format!("block {block} leaves node {node}'s mapping"),
             Move::Close => format!("node {CLOSES} cannot show that it is alive"),
             Move::GoOnClosing(block) => format!("node {CLOSES} looks at block {block}"),

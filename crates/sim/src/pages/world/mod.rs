@@ -19,6 +19,7 @@ const GONE: u8 = 99;
 
 pub const LAST: &str = "a load is of the last store";
 pub const ALIVE: &str = "a node that cannot show that it is alive loads nothing";
+pub const FOUND: &str = "a system call finds what is pinned";
 pub const MOMENT: &str = "a call sees a block at one moment";
 
 /// The words of a block.
@@ -38,6 +39,8 @@ pub struct Page {
     pub locked: bool,
     /// It has been shown just now.
     pub fresh: bool,
+    /// What its program has pinned.
+    pub pinned: Right,
     /// An event of this node is about it.
     pub reserved: bool,
 }

@@ -109,10 +109,22 @@ impl World {
         waits && page.right != Right::Hidden && rests
     }
 
+    /// Whether the program has pinned what is to be taken, for another node.
+    pub fn is_pinned(&self, taking: &Taking) -> bool {
+        let page = &self.pages[usize::from(taking.node)][usize::from(taking.block)];
+        let begins = taking.at == At::Begins && taking.rests;
+        begins && pages::stays(page.pinned, page.right, taking.stop)
+    }
+
     pub fn can_take(&self, taking: &Taking, rules: &Rules) -> bool {
         let (node, block) = (usize::from(taking.node), usize::from(taking.block));
+        let page = &self.pages[node][block];
         match taking.at {
-            At::Begins => !self.pages[node][block].locked && !self.rests(taking, rules),
+            At::Begins => {
+                let waits = page.locked || self.rests(taking, rules) || self.is_pinned(taking);
+                let taken = rules.breaks(Defect::TakePinned) && self.is_pinned(taking);
+                !waits || taken && !page.locked
+            }
             At::Told => rules.breaks(Defect::NoShootdown) || self.is_known(node, block),
             At::Over => false,
         }

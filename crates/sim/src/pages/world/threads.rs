@@ -1,7 +1,7 @@
 //! Threads: instructions, and what the handler of their faults does.
 
 use super::super::scenario::{Op, Sight, Var};
-use super::{Bytes, Event, MOMENT, Rules, Taking, World};
+use super::{Bytes, Event, FOUND, MOMENT, Rules, Taking, World};
 use crate::driver::Complaint;
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::pages::{Act, Defect, Right, Stop, showing};
@@ -48,6 +48,7 @@ impl World {
         match rules.op(nth, thread)? {
             Op::Load(var) => Some((var, Right::Load)),
             Op::Store(var, _) | Op::Add(var) => Some((var, Right::Store)),
+            Op::Pin(block) => Some((Var(block, 0), Right::Store)),
             _ => None,
         }
     }
@@ -66,10 +67,13 @@ impl World {
             return (rules.op(nth, thread).is_some() && drained, false);
         };
         let block = usize::from(block);
-        let mapped = self.pages[usize::from(thread.node)][block].mapped;
+        let page = &self.pages[usize::from(thread.node)][block];
+        let mapped = page.mapped;
         let room = match rules.op(nth, thread) {
             Some(Op::Store(..)) => thread.buffer[1].is_none(),
             Some(Op::Add(_)) => drained,
+            // With the entry's lock for as long as that takes.
+            Some(Op::Pin(_)) => drained && !page.locked && page.right >= right,
             _ => true,
         };
         let may = mapped.max(thread.stale[block]) >= right;
@@ -120,6 +124,25 @@ impl World {
                 self.truth[block][word] = value;
             }
             Some(Op::Fence) | None => {}
+            Some(Op::Pin(block)) => self.page(node, block.into()).pinned = Right::Store,
+            Some(Op::Unpin(block)) => self.page(node, block.into()).pinned = Right::Hidden,
+            Some(Op::System(var, value)) => {
+                let (block, word) = (usize::from(var.0), usize::from(var.1));
+                let page = self.page(node, block);
+                match (page.mapped == Right::Store, page.pinned) {
+                    (true, _) => {
+                        page.bytes[word] = value;
+                        self.truth[block][word] = value;
+                        seen.push(Sight::FoundPinned);
+                    }
+                    (false, Right::Store) => {
+                        let detail = format!("block {block} is not in node {node}'s mapping");
+                        return Err((FOUND, "decision 93", detail));
+                    }
+                    // It fails.
+                    (false, _) => seen.push(Sight::PinEnded),
+                }
+            }
             Some(Op::Call(block)) => {
                 done = false;
                 let taking = Taking::for_call(node, block.into(), rules);
