@@ -93,6 +93,16 @@ pub trait Access {
     /// Those of [`Access::read`].
     fn constant(&mut self, cell: Cell) -> Step<Vec<u8>>;
 
+    /// Has a part of a transaction ([`crate::transactions::parts`]) run at the node that has what
+    /// it needs: its answer. Nothing: it is to be run here.
+    ///
+    /// # Errors
+    /// Those of [`Access::change`].
+    fn delegate(&mut self, home: usize, part: (u32, &[u8])) -> Step<Option<Vec<u8>>> {
+        let _ = (home, part);
+        Ok(None)
+    }
+
     /// If this run commits, so much has been done. Where a database outlives nodes, that is kept
     /// with it; otherwise it is nothing.
     fn note(&mut self, done: Counts) {

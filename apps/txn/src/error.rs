@@ -27,6 +27,8 @@ pub enum TxnError {
     },
     /// The lock over all of the database was not to be had: nothing has changed.
     Lock(Box<dyn std::error::Error + Send + Sync>),
+    /// A node owns no cells: its rack was made without [`crate::Delegated::guests`].
+    NoOwner,
     /// There is more of something than is possible, or nothing of it.
     OutOfRange {
         /// Of what.
@@ -48,6 +50,7 @@ impl TxnError {
             TxnError::Broken { .. } => "this is a defect of rackmem: please report it",
             TxnError::Starved { .. } => "take more warehouses, or fewer threads",
             TxnError::Lock(_) => "see whether all nodes of the rack are there",
+            TxnError::NoOwner => "give the rack's nodes the guests of the database",
             TxnError::OutOfRange { .. } => "give a number in the range",
         }
     }
@@ -63,6 +66,7 @@ impl fmt::Display for TxnError {
                 write!(f, "a transaction was aborted in each of {tries} tries")
             }
             TxnError::Lock(error) => write!(f, "the database's lock: {error}"),
+            TxnError::NoOwner => write!(f, "a node of the rack owns no part of the database"),
             TxnError::OutOfRange { what, most } => write!(f, "there are 1 to {most} {what}"),
         }
     }

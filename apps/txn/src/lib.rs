@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | [`Locks`] | coherent memory | locks each cell when it first uses it, and leaves all locks when it commits |
 //! | [`Objects`] | objects | commits if nothing that it has read has changed |
+//! | [`Delegated`] | memory of its owner's, which others ask for them | locks each cell at its owner: to compare |
 //! | [`OneLock`] | coherent memory | has the one lock over the whole database ([`OnlyLock`]): to compare locks |
 //!
 //! With [`Locks::with_copies`] the database outlives nodes, and a transaction that a dead node was
@@ -64,7 +65,8 @@ pub use access::{Access, Cause, Footprint, Halt, Step};
 pub use conditions::{Condition, Finding, Report, check};
 pub use drive::{Done, Limit, Plan, drive, drive_since};
 pub use engine::{
-    Copies, Engine, LockFailure, Locks, Objects, OneLock, OnlyLock, Outcome, PATIENCE, RackLock,
+    Copies, Delegated, Engine, LockFailure, Locks, Objects, OneLock, OnlyLock, Outcome, PATIENCE,
+    RackLock,
 };
 pub use error::{Result, TxnError};
 pub use inputs::{Remote, Terminal};

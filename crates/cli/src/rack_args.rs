@@ -4,7 +4,7 @@ use crate::failure::{Failure, Result};
 use crate::size;
 use crate::wire_args::WireArgs;
 use clap::{Args, ValueEnum};
-use rackmem::{Fabric, Rack};
+use rackmem::{Builder, Fabric, Rack};
 use rackmem_bench::system::System;
 use rackmem_proto::wire::MAX_NODES;
 
@@ -100,6 +100,11 @@ pub struct RackArgs {
 impl RackArgs {
     /// Starts the rack.
     pub fn build(&self) -> Result<Rack> {
+        self.build_with(|rack| rack)
+    }
+
+    /// The same, with something beside what options say.
+    pub fn build_with(&self, with: impl FnOnce(Builder) -> Builder) -> Result<Rack> {
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
         let rack = System::from(self.mode)
             .builder(self.nodes)
@@ -107,7 +112,7 @@ impl RackArgs {
             .cache(bytes(self.cache))
             .memory(self.memory)
             .block_size(bytes(self.block_size));
-        Ok(self.wires.build(rack).build()?)
+        Ok(with(self.wires.build(rack)).build()?)
     }
 
     /// Whether the rack has a switch.

@@ -7,11 +7,12 @@
 //! it has, and begins again with more patience. No wait at all, as the paper's engine has it, would
 //! refuse every lock that is merely at another node.
 
+use super::attempts::Attempts;
 use super::cells::{Cells, RISE};
 use super::record::Change;
 use super::survival::{Copies, Log, Moment, Settler, Survival, insist, passes};
 use super::table::{Held, LockId, LockTable};
-use super::{Engine, Outcome, PATIENCE};
+use super::{Engine, Outcome};
 use crate::access::{Access, Cause, Footprint, Halt, Step, Used, UsedCells, used};
 use crate::error::{Result, TxnError};
 use crate::layout::{Cell, Layout};
@@ -20,12 +21,7 @@ use crate::tally::Counts;
 use crate::tests::{Defect, Dying};
 use rackmem::Node;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-
-/// How long a run waits for a lock at first. Each time that it is aborted this doubles.
-const FIRST_WAIT: Duration = Duration::from_millis(2);
-/// So often.
-const DOUBLINGS: u32 = 6;
+use std::time::Duration;
 
 /// The engine.
 #[derive(Debug)]
@@ -139,41 +135,20 @@ impl Engine for Locks {
         node: usize,
         body: &mut dyn FnMut(&mut dyn Access) -> Step<R>,
     ) -> Result<Outcome<R>> {
-        let end = Instant::now() + PATIENCE;
-        let mut aborts = [0; Cause::ALL.len()];
-        for tries in 0.. {
-            let wait = FIRST_WAIT * (1 << u32::min(tries, DOUBLINGS));
+        let mut attempts = Attempts::new();
+        loop {
             self.settle(node)?;
-            let mut run = self.run(node, wait);
+            let mut run = self.run(node, attempts.wait());
             let cause = match body(&mut run) {
-                Ok(value) => {
-                    let (value, footprint) = (Some(value), run.commit()?);
-                    return Ok(Outcome {
-                        value,
-                        aborts,
-                        footprint,
-                    });
-                }
-                Err(Halt::Rollback) => {
-                    let (value, footprint) = (None, Footprint::default());
-                    return Ok(Outcome {
-                        value,
-                        aborts,
-                        footprint,
-                    });
-                }
+                Ok(value) => return Ok(attempts.ended(Some((value, run.commit()?)))),
+                Err(Halt::Rollback) => return Ok(attempts.ended(None)),
                 Err(Halt::Failed(error)) if self.passes(&error) => Cause::Death,
                 Err(Halt::Failed(error)) => return Err(error),
                 Err(Halt::Abort(cause)) => cause,
             };
             drop(run);
-            aborts[cause as usize] += 1;
-            if Instant::now() > end {
-                return Err(TxnError::Starved { tries: tries + 1 });
-            }
-            pause(wait);
+            attempts.again(cause)?;
         }
-        Err(TxnError::Starved { tries: u32::MAX })
     }
 
     fn peek(&self, node: usize, cell: Cell) -> Result<Vec<u8>> {
@@ -208,12 +183,6 @@ impl Engine for Locks {
         let counted = survival.map(|it| it.counted(&self.cells.nodes[node]));
         counted.transpose()
     }
-}
-
-/// Two that were in each other's way do not meet again at once.
-fn pause(at_most: Duration) {
-    let micros = at_most.as_micros() as u64;
-    std::thread::sleep(Duration::from_micros(fastrand::u64(0..=micros / 4)));
 }
 
 /// One run of a transaction.

@@ -1,6 +1,8 @@
 //! What makes transactions of reads and writes of cells.
 
+mod attempts;
 mod cells;
+mod delegate;
 mod direct;
 mod locks;
 mod objects;
@@ -10,6 +12,7 @@ mod seams;
 mod survival;
 mod table;
 
+pub use delegate::Delegated;
 pub(crate) use direct::Direct;
 pub use locks::Locks;
 pub use objects::Objects;

@@ -10,6 +10,7 @@ use rackmem::diagnostics::Faults;
 use rackmem::{Fabric, Rack};
 use rackmem_sim::serial;
 
+mod delegated;
 mod dying;
 mod killed;
 pub(crate) use dying::Dying;
@@ -25,6 +26,8 @@ pub(crate) enum Defect {
     CommitsUnchecked,
     /// Cells are written without a log.
     Unlogged,
+    /// An owner does what it is asked once more when the question comes again.
+    ActsTwice,
 }
 
 /// Small, and crowded: the same rows are wanted often.

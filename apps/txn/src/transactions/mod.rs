@@ -4,6 +4,7 @@ pub mod customer;
 pub mod delivery;
 pub mod new_order;
 pub mod order_status;
+pub mod parts;
 pub mod payment;
 pub mod stock_level;
 
@@ -56,7 +57,7 @@ fn ordered(layout: &Layout, w: u32, d: u32) -> Step<&Ordered> {
     layout.ordered(w, d).ok_or_else(no_row)
 }
 
-fn no_row() -> Halt {
+pub(crate) fn no_row() -> Halt {
     broken("there is no such row")
 }
 

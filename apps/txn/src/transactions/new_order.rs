@@ -1,6 +1,7 @@
 //! New-Order (2.4): several items, some of them of other warehouses.
 
 use super::ordered;
+use super::parts::{Part, Take, Taken, at_owner};
 use crate::access::{Access, Halt, Step, get, record, update};
 use crate::keys;
 use crate::layout::Layout;
@@ -132,24 +133,48 @@ fn line(
     order: &NewOrder,
     (wanted, item): (&Wanted, &Item),
 ) -> Step<(OrderLine, bool)> {
-    let cell = layout.stock(wanted.supply_w, wanted.item);
-    let before: Stock = update(access, cell, |stock: &mut Stock| {
-        stock.quantity = left(stock.quantity, wanted.quantity as i32);
-        stock.ytd += wanted.quantity;
-        stock.order_cnt += 1;
-        stock.remote_cnt += u32::from(wanted.supply_w != order.w);
-    })?;
-    let district = order.d.saturating_sub(1) as usize;
+    let take = Take {
+        supply_w: wanted.supply_w,
+        item: wanted.item,
+        quantity: wanted.quantity,
+        d: order.d,
+        is_remote: u32::from(wanted.supply_w != order.w),
+    };
+    let taken = at_owner(access, layout, &take)?;
     let line = OrderLine {
         delivery_d: 0,
         amount: i64::from(wanted.quantity) * item.price,
         i_id: wanted.item,
         supply_w: wanted.supply_w,
         quantity: wanted.quantity,
-        dist_info: before.dist.get(district).copied().unwrap_or_default(),
+        dist_info: taken.dist_info,
         pad: [0; 4],
     };
-    Ok((line, is_brand(&item.data) && is_brand(&before.data)))
+    Ok((line, is_brand(&item.data) && taken.is_brand == 1))
+}
+
+impl Part for Take {
+    const CODE: u32 = 1;
+    type Answer = Taken;
+
+    fn warehouse(&self) -> u32 {
+        self.supply_w
+    }
+
+    fn run(&self, access: &mut dyn Access, layout: &Layout) -> Step<Taken> {
+        let cell = layout.stock(self.supply_w, self.item);
+        let before: Stock = update(access, cell, |stock: &mut Stock| {
+            stock.quantity = left(stock.quantity, self.quantity as i32);
+            stock.ytd += self.quantity;
+            stock.order_cnt += 1;
+            stock.remote_cnt += self.is_remote;
+        })?;
+        let district = self.d.saturating_sub(1) as usize;
+        Ok(Taken {
+            dist_info: before.dist.get(district).copied().unwrap_or_default(),
+            is_brand: u32::from(is_brand(&before.data)),
+        })
+    }
 }
 
 /// What is left of a stock, which is filled up before it ends (2.4.2.2).

@@ -2,9 +2,10 @@
 
 use super::customer::{self, Who};
 use super::ordered;
+use super::parts::{Paid, Part, Pay, at_owner};
 use crate::access::{Access, Step, get, update};
 use crate::keys;
-use crate::layout::Layout;
+use crate::layout::{Layout, NAME};
 use crate::schema::{Customer, DistrictTakings, History, Place, Takings, shown, text};
 use crate::tally::Counts;
 use zerocopy::IntoBytes;
@@ -37,10 +38,21 @@ pub fn run(access: &mut dyn Access, layout: &Layout, payment: &Payment) -> Step<
     let (c_w, c_d) = (payment.c_w, payment.c_d);
     let warehouse: Place = get(access, layout.place(w))?;
     let district: Place = get(access, layout.district(w, d))?;
-    let c = customer::find(access, layout, (c_w, c_d), &payment.who)?;
-    let before = update(access, layout.customer(c_w, c_d, c), |customer| {
-        pay(customer, payment, c);
-    })?;
+    let (c, last) = match payment.who {
+        Who::Number(c) => (c, [0; NAME]),
+        Who::Name(last) => (0, last),
+    };
+    let pay = Pay {
+        amount,
+        w,
+        d,
+        c_w,
+        c_d,
+        c,
+        last,
+        pad: [0; 4],
+    };
+    let Paid { c, balance, .. } = at_owner(access, layout, &pay)?;
     let takings = update(
         access,
         layout.district_takings(w, d),
@@ -70,10 +82,30 @@ pub fn run(access: &mut dyn Access, layout: &Layout, payment: &Payment) -> Step<
         payments: 1,
         ..Counts::NONE
     });
-    Ok(before.balance - amount)
+    Ok(balance - amount)
 }
 
-fn pay(customer: &mut Customer, payment: &Payment, c: u32) {
+impl Part for Pay {
+    const CODE: u32 = 2;
+    type Answer = Paid;
+
+    fn warehouse(&self) -> u32 {
+        self.c_w
+    }
+
+    fn run(&self, access: &mut dyn Access, layout: &Layout) -> Step<Paid> {
+        let c = customer::find(access, layout, (self.c_w, self.c_d), &self.who())?;
+        let cell = layout.customer(self.c_w, self.c_d, c);
+        let before: Customer = update(access, cell, |customer| pay(customer, self, c))?;
+        Ok(Paid {
+            balance: before.balance,
+            c,
+            pad: 0,
+        })
+    }
+}
+
+fn pay(customer: &mut Customer, payment: &Pay, c: u32) {
     customer.balance -= payment.amount;
     customer.ytd_payment += payment.amount;
     customer.payment_cnt += 1;

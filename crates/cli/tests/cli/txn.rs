@@ -23,8 +23,8 @@ const SMALL: [&str; 14] = [
 ];
 
 #[test]
-fn both_engines_leave_a_consistent_database() {
-    for engine in ["locks", "objects"] {
+fn engines_leave_a_consistent_database() {
+    for engine in ["locks", "objects", "delegate"] {
         let more = ["--engine", engine, "--judge"];
         let output = run(&[&["txn", "--json"], &SMALL[..], &more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
@@ -48,7 +48,7 @@ fn both_engines_leave_a_consistent_database() {
 
 #[test]
 fn nodes_are_processes() {
-    for (engine, fabric) in [("locks", "udp"), ("objects", "shm")] {
+    for (engine, fabric) in [("locks", "udp"), ("objects", "shm"), ("delegate", "udp")] {
         let more = ["--engine", engine, "--fabric", fabric, "--processes"];
         let output = run(&[&["txn", "--json"], &SMALL[..], &more].concat());
         assert!(output.status.success(), "{}", stderr(&output));

@@ -23,7 +23,7 @@ use crate::config::disks::Disks;
 use crate::config::extras::Extras;
 use crate::config::migration::Migration;
 use crate::error::OpenError;
-use crate::guest::Guests;
+use crate::guest::{Guest, Guests};
 use crate::membership;
 use rackmem_fabric::Faults;
 use rackmem_proto::CHUNK;
@@ -35,6 +35,7 @@ use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Which protocol keeps the rack's memory coherent.
@@ -371,6 +372,16 @@ impl Config {
     #[must_use]
     pub fn answering(mut self, make: MakeAnswering) -> Config {
         self.settings.answering = Some(make);
+        self
+    }
+
+    /// Gives this node a guest: see [`Builder::guests`](crate::Builder::guests).
+    #[must_use]
+    pub fn guests(
+        mut self,
+        make: impl Fn(u16) -> Arc<dyn Guest> + Send + Sync + 'static,
+    ) -> Config {
+        self.settings.guests = Guests::new(make);
         self
     }
 

@@ -417,16 +417,15 @@ impl Access {
         Ok(true)
     }
 
-    /// A question to the guest of a node, asked until it is answered; the answer's first word.
-    pub fn ask_guest(&self, to: NodeId, question: &[u8]) -> Result<u64, AccessError> {
+    /// A question to the guest of a node, asked until it is answered; `bytes` have the question,
+    /// and what takes the answer.
+    pub fn ask_guest(&self, to: NodeId, bytes: Bytes<'_>) -> Result<(), AccessError> {
         let tag = HomeId::of(to).start();
-        let answer = std::cell::Cell::new(0);
         let mut slot = self.requesters.borrow()?;
-        let bytes = Bytes::Operand(question, &answer);
         match slot.ask(Purpose::Call(Kind::GuestAsk), tag, 0, bytes) {
             Then::Done => {
                 self.agents.events.count(Kind::GuestAsk);
-                Ok(answer.get())
+                Ok(())
             }
             then => Err(self.fatal(then, tag)),
         }

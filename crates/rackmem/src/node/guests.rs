@@ -2,11 +2,25 @@
 
 use super::Node;
 use crate::error::{AccessError, RackError};
-use crate::guest::{Guest, Net};
+use crate::guest::{Body, Guest, Net};
+use crate::ports::requester::{Bytes, Sink};
 #[cfg(doc)]
 use rackmem_proto::wire::Kind;
 use std::any::Any;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering::Relaxed;
+
+/// An answer with all of its bytes.
+#[derive(Default)]
+struct Whole(RefCell<Vec<u8>>);
+
+impl Sink for Whole {
+    fn take(&self, body: Body<'_>) {
+        if let Body::Bytes(bytes) = body {
+            self.0.replace(bytes.to_vec());
+        }
+    }
+}
 
 impl Node {
     /// This node's guest, if it has one of this type.
@@ -23,11 +37,28 @@ impl Node {
     /// [`RackError::NoSuchNode`], [`RackError::NodeLost`]; [`RackError::Timeout`] when none
     /// answers in time.
     pub fn ask(&self, to: u16, question: &[u8]) -> Result<u64, AccessError> {
+        let answer = Cell::new(0);
+        self.ask_guest(to, Bytes::Operand(question, &answer))?;
+        Ok(answer.get())
+    }
+
+    /// The same, with all bytes of the answer, the 16 of its own included: at most as many as a
+    /// packet has.
+    ///
+    /// # Errors
+    /// Those of [`Node::ask`].
+    pub fn ask_for_bytes(&self, to: u16, question: &[u8]) -> Result<Vec<u8>, AccessError> {
+        let answer = Whole::default();
+        self.ask_guest(to, Bytes::Question(question, &answer))?;
+        Ok(answer.0.into_inner())
+    }
+
+    fn ask_guest(&self, to: u16, bytes: Bytes<'_>) -> Result<(), AccessError> {
         self.open()?;
         if usize::from(to) >= self.inner.nodes {
             return Err(AccessError::Rack(RackError::NoSuchNode { node: to.into() }));
         }
-        self.inner.access.ask_guest(to, question)
+        self.inner.access.ask_guest(to, bytes)
     }
 
     /// Sends packets of this node's guest from this thread: `f` gets a port, and the epoch that

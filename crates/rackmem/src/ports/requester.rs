@@ -58,6 +58,8 @@ pub(crate) enum Bytes<'a> {
     Sink(&'a dyn Sink),
     /// A question; the answer's first word comes back in the cell.
     Operand(&'a [u8], &'a Cell<u64>),
+    /// A question, and where its answer goes.
+    Question(&'a [u8], &'a dyn Sink),
     /// None.
     Nothing,
 }
@@ -76,7 +78,7 @@ impl Receiver for Inbox<'_> {
         if accept == Accept::Store {
             match self.bytes {
                 Bytes::Block(block) => body.copy_to(block, header.offset as usize),
-                Bytes::Sink(sink) => sink.take(body),
+                Bytes::Sink(sink) | Bytes::Question(_, sink) => sink.take(body),
                 Bytes::Operand(_, result) => result.set(body.operands()[0]),
                 Bytes::Copy(_) | Bytes::Nothing => {}
             }
@@ -149,7 +151,9 @@ impl Slot {
             } = self;
             let body = match (output.data, bytes) {
                 (Data::Cache, Bytes::Copy(block)) => Body::Block(block),
-                (Data::Operand, Bytes::Operand(operand, _)) => Body::Bytes(operand),
+                (Data::Operand, Bytes::Operand(bytes, _) | Bytes::Question(bytes, _)) => {
+                    Body::Bytes(bytes)
+                }
                 _ => Body::None,
             };
             let mut inbox = Inbox {

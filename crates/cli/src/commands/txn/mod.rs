@@ -27,6 +27,7 @@ Examples:
   rackmem txn --warehouses 32 --nodes 8 --threads 4 as Concordia's paper has it
   rackmem txn --remote 100                          each order and payment is of another warehouse
   rackmem txn --engine objects                      optimistic transactions instead of locks
+  rackmem txn --engine delegate --fabric udp        each node does what is of its warehouses, for comparison
   rackmem txn --engine one-lock                     all of the database under one lock of the rack
   rackmem txn --mode directory --fabric udp         on a classic directory, for comparison
   rackmem txn --fabric udp --loss 0.01 --judge      packets are lost, and the history is judged
@@ -49,6 +50,8 @@ pub enum EngineArg {
     Locks,
     /// Optimistic: cells are objects, and a commit checks that what was read has not changed
     Objects,
+    /// Delegation, a baseline: nothing is cached, and what is of another node is done by that node
+    Delegate,
     /// One lock over all of the database, which each transaction holds alone: to see what it costs
     OneLock,
 }

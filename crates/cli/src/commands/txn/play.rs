@@ -10,10 +10,13 @@ use crate::size;
 use crate::stop::Stop;
 use indicatif::{ProgressBar, ProgressStyle};
 use rackmem::Rack;
+use rackmem::guest::Guest;
 use rackmem_sim::serial;
 use rackmem_txn::{
-    Done, Engine, Layout, Limit, Objects, OneLock, Plan, Report, Watch, check, drive, load,
+    Delegated, Done, Engine, Layout, Limit, Objects, OneLock, Plan, Report, Watch, check, drive,
+    load,
 };
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Between two movements of what shows that something is under way.
@@ -91,13 +94,29 @@ impl Task<'_> {
 
     /// All nodes in this process.
     fn here(&self, layout: Layout) -> Result<Option<Played>> {
-        let rack = self.args.rack.build()?;
+        let owners = self.owners(&layout);
+        let rack = self.args.rack.build_with(|rack| match owners {
+            Some(owners) => rack.guests(owners),
+            None => rack,
+        })?;
         let nodes = rack.nodes();
         match self.args.engine {
             EngineArg::Locks => self.with(&rack, &copies::locks(self.args, nodes, layout)?),
             EngineArg::Objects => self.with(&rack, &Objects::new(nodes, layout).map_err(failure)?),
+            EngineArg::Delegate => {
+                self.with(&rack, &Delegated::new(nodes, layout).map_err(failure)?)
+            }
             EngineArg::OneLock => self.with(&rack, &OneLock::new(nodes, layout).map_err(failure)?),
         }
+    }
+
+    /// What nodes have beside the rack's memory, where that is not what the database is in.
+    pub fn owners(
+        &self,
+        layout: &Layout,
+    ) -> Option<impl Fn(u16) -> Arc<dyn Guest> + Send + Sync + 'static> {
+        let delegates = self.args.engine == EngineArg::Delegate;
+        delegates.then(|| Delegated::guests(layout.clone()))
     }
 
     /// Nothing if the user wants the end before terminals run.

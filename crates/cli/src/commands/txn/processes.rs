@@ -15,8 +15,8 @@ use crate::rack_args::packets;
 use rackmem::Rack;
 use rackmem_txn::transactions::Kind;
 use rackmem_txn::{
-    Counts, Done, Engine, Finding, Layout, Locks, Objects, OneLock, RackLock, Report, Tally, check,
-    drive, load,
+    Counts, Delegated, Done, Engine, Finding, Layout, Locks, Objects, OneLock, RackLock, Report,
+    Tally, check, drive, load,
 };
 use serde_json::{Value, json};
 use std::io::BufRead;
@@ -77,6 +77,7 @@ fn play(task: &Task<'_>) -> halt::Played<Played> {
     let engine = match task.args.engine {
         EngineArg::Locks => Locks::NAME,
         EngineArg::Objects => Objects::NAME,
+        EngineArg::Delegate => Delegated::NAME,
         EngineArg::OneLock => OneLock::<RackLock>::NAME,
     };
     Ok(Played {
@@ -116,6 +117,9 @@ pub fn member(task: &Task<'_>, (file, node): (&Path, usize), layout: Layout) -> 
     let told = commands();
     let mut config = read_file(file)?;
     task.args.rack.wires.apply_faults(&mut config);
+    if let Some(owners) = task.owners(&layout) {
+        config = config.guests(owners);
+    }
     let rack = Rack::join(&config, node)?;
     let nodes = [rack.node(node)];
     if task.args.copies.is_some() {
@@ -128,6 +132,10 @@ pub fn member(task: &Task<'_>, (file, node): (&Path, usize), layout: Layout) -> 
         }
         EngineArg::Objects => {
             let engine = Objects::new(&nodes, layout).map_err(failure)?;
+            serve(task, &rack, &engine, &told)
+        }
+        EngineArg::Delegate => {
+            let engine = Delegated::new(&nodes, layout).map_err(failure)?;
             serve(task, &rack, &engine, &told)
         }
         EngineArg::OneLock => {
