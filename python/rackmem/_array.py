@@ -166,6 +166,13 @@ class Array:
         np = _numpy()
         return np.array(self.mapped(), dtype=dtype, copy=copy)
 
+    def __dlpack__(self, **asked):
+        """The same memory for other libraries: `torch.from_dlpack(a)`, `numpy.from_dlpack(a)`."""
+        return self.mapped().__dlpack__(**asked)
+
+    def __dlpack_device__(self):
+        return self.mapped().__dlpack_device__()
+
     def __len__(self):
         if not self.shape:
             raise TypeError("len() of an array without dimensions")

@@ -27,6 +27,21 @@ def test_it_is_a_real_array(rack):
     assert there[1, 1] == 8 and there.sum() == 15 * 3 + 8
 
 
+def test_other_libraries_take_the_same_memory(rack):
+    here = rackmem.array(rack.node(0), "tensor", (4, 4), "f4")
+    taken = np.from_dlpack(here)
+    assert taken.shape == (4, 4) and taken.dtype == np.float32
+    there = rackmem.array(rack.node(1), "tensor")
+    there[2, 3] = 7
+    assert taken[2, 3] == 7
+    view = memoryview(here.mapped())
+    assert view.format == "f" and view.shape == (4, 4)
+    # The memory lasts as long as whoever has it.
+    del here, view
+    there[2, 3] = 8
+    assert taken[2, 3] == 8
+
+
 def test_an_array_is_found_by_its_name(rack):
     rackmem.array(rack, "a", (3, 2), "f4")[1, 1] = 2
     found = rackmem.array(rack.node(1), "a")

@@ -144,6 +144,10 @@ const TESTS: &[Step] = &[
         action: Action::Run(python::tests),
     },
     Step {
+        name: "the Python package, other versions",
+        action: Action::Run(python::other_versions),
+    },
+    Step {
         name: "fuzz driver",
         action: Action::Run(fuzz::driver_tests),
     },

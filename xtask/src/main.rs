@@ -107,8 +107,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "python",
-        usage: "python [demo]",
-        about: "The wheel of the Python package, and its tests in a fresh environment; or its part of `make demo`",
+        usage: "python [demo|wheel]",
+        about: "The Python package: its tests in fresh environments, its part of `make demo`, or the wheel for all Linux",
         run: python::command,
     },
     Command {

@@ -1,5 +1,7 @@
 //! The Python package: its wheel, in an environment that has nothing else of this checkout.
 
+mod versions;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -8,14 +10,24 @@ use crate::workspace::{Workspace, cargo};
 use crate::{Failure, setup, xdp};
 
 /// What its tests import beside it.
-const PACKAGES: &[&str] = &["numpy>=1.26,<3", "pytest>=8,<9"];
+const PACKAGES: &[&str] = &["numpy>=1.26,<3", "pytest>=8,<9", "distributed>=2026,<2027"];
+/// What links for systems older than this one.
+const ZIG: &str = "ziglang>=0.13,<1";
 
 /// `cargo xtask python`.
 pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure> {
     match arguments {
-        [] => tests(workspace).told(),
+        [] => {
+            let held = tests(workspace).told()?;
+            match other_versions(workspace) {
+                Verdict::Skipped(why) => println!("skipped: {why}"),
+                verdict => return Ok(verdict.told()? && held),
+            }
+            Ok(held)
+        }
         [demo] if demo == "demo" => self::demo(workspace),
-        _ => Err("python: takes nothing, or `demo`".into()),
+        [wheel] if wheel == "wheel" => self::wheel(workspace),
+        _ => Err("python: takes nothing, `demo` or `wheel`".into()),
     }
 }
 
@@ -128,53 +140,69 @@ pub fn tests(workspace: &Workspace) -> Verdict {
         Verdict::Counted(tally) if tally.failed == 0 => {}
         other => return other,
     }
-    match environment(workspace, &wheels) {
+    let folder = workspace.target.join("python-fresh");
+    match environment(&setup::python(workspace), &folder, &wheels) {
         Err(why) => Verdict::Failed(why),
-        Ok(python) => {
-            let mut tests = workspace.command(python);
-            tests
-                .args([
-                    "-m",
-                    "pytest",
-                    "--color=no",
-                    "-rs",
-                    "-p",
-                    "no:cacheprovider",
-                ])
-                .arg("python/tests")
-                .env("PYTHONDONTWRITEBYTECODE", "1")
-                // The package that is installed, not the folder beside the tests.
-                .env("PYTHONSAFEPATH", "1");
-            step::counted(tests)
-        }
+        Ok(python) => step::counted(versions::pytest(workspace, &python, "python/tests")),
     }
 }
 
+/// The wheel that [`tests`] has built, in other versions of Python.
+pub fn other_versions(workspace: &Workspace) -> Verdict {
+    let wheels = workspace.target.join("wheels");
+    match wheels.exists() {
+        true => versions::tests_but(workspace, &wheels, &setup::python(workspace)),
+        false => Verdict::Skipped("no wheel was built".into()),
+    }
+}
+
+/// The wheel that people install: for every Linux since glibc 2.17, by Zig's linker.
+fn wheel(workspace: &Workspace) -> Result<bool, Failure> {
+    let python = setup::python(workspace);
+    let maturin = python.with_file_name("maturin");
+    if !maturin.exists() {
+        return Err("no maturin: run `cargo xtask setup test`".into());
+    }
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "install", "--quiet", ZIG]);
+    if !pip.status().is_ok_and(|status| status.success()) {
+        return Err("pip could not install Zig, whose linker knows older systems".into());
+    }
+    let wheels = workspace.target.join("wheels-release");
+    let _ = std::fs::remove_dir_all(&wheels);
+    let mut build = workspace.command(maturin);
+    build
+        .args(["build", "--release", "--zig", "--compatibility"])
+        .args(["manylinux2014", "--manifest-path", "python/Cargo.toml"])
+        .arg("--out")
+        .arg(&wheels)
+        .env("CARGO_TARGET_DIR", &workspace.target);
+    if !build.status().is_ok_and(|status| status.success()) {
+        return Err("the wheel was not built".into());
+    }
+    println!("The wheel is in {}", wheels.display());
+    versions::tests_but(workspace, &wheels, Path::new("")).told()
+}
+
 /// A fresh environment with the wheel; its Python.
-fn environment(workspace: &Workspace, wheels: &Path) -> Result<PathBuf, Failure> {
+fn environment(python: &Path, folder: &Path, wheels: &Path) -> Result<PathBuf, Failure> {
     let wheel = std::fs::read_dir(wheels)
         .map_err(|error| format!("{}: {error}", wheels.display()))?
         .flatten()
         .map(|entry| entry.path())
         .find(|path| path.extension().is_some_and(|kind| kind == "whl"))
         .ok_or("maturin made no wheel")?;
-    let folder = workspace.target.join("python-fresh");
-    let made = Command::new(setup::python(workspace))
+    let made = Command::new(python)
         .args(["-m", "venv", "--clear"])
-        .arg(&folder)
+        .arg(folder)
         .status();
     if !made.is_ok_and(|status| status.success()) {
         return Err("python3 -m venv failed".into());
     }
     let python = folder.join("bin/python");
     let installed = Command::new(&python)
-        .args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-        ])
+        .args(["-m", "pip", "install", "--quiet"])
+        .arg("--disable-pip-version-check")
         .args(PACKAGES)
         .arg(wheel)
         .status();
