@@ -76,6 +76,7 @@ pub use crate::data_plane::kernel::{KernelMetrics, KernelPlace};
 pub use crate::host::families::{
     Metric, MetricKind, MetricUnit, NODE_METRICS, PROCESS_METRICS, SWITCH_METRICS,
 };
+pub use crate::host::hot::HotBlock;
 pub use crate::host::metrics::{
     BoundedCounts, EventCounts, MemoryMetrics, NodeMetrics, ObjectCounts, RackMetrics,
     ShadowMetrics, SwitchMetrics,
@@ -84,7 +85,7 @@ pub use crate::host::rebuilding::RebuildMetrics;
 pub use crate::host::replicated::CopyCounts;
 pub use crate::host::told::{NodeReport, ToldFigures};
 pub use crate::rack::inspecting::{
-    inspect, inspect_figures, inspect_groups, inspect_objects, inspect_regions,
+    inspect, inspect_figures, inspect_groups, inspect_hot, inspect_objects, inspect_regions,
 };
 pub use crate::rack::switch::SoftSwitch;
 pub use rackmem_fabric::{BadFaults, End, FaultControl, FaultCounts, Faults, PacketCounts, Work};

@@ -172,11 +172,12 @@ fn wheel(workspace: &Workspace) -> Result<bool, Failure> {
     let _ = std::fs::remove_dir_all(&wheels);
     let mut build = workspace.command(maturin);
     build
-        .args(["build", "--release", "--zig", "--compatibility"])
+        .args(["build", "--release", "--strip", "--zig", "--compatibility"])
         .args(["manylinux2014", "--manifest-path", "python/Cargo.toml"])
         .arg("--out")
         .arg(&wheels)
-        .env("CARGO_TARGET_DIR", &workspace.target);
+        .env("CARGO_TARGET_DIR", &workspace.target)
+        .env("CARGO_ZIGBUILD_PYTHON_PATH", &python);
     if !build.status().is_ok_and(|status| status.success()) {
         return Err("the wheel was not built".into());
     }

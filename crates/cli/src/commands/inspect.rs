@@ -2,6 +2,7 @@
 //! which regions it has, and who keeps copies of them.
 
 mod arena;
+pub mod hot;
 pub mod locks;
 
 use super::load;
@@ -25,6 +26,7 @@ Examples:
   rackmem inspect --rack rack.toml --regions      named regions and named locks
   rackmem inspect --rack rack.toml --groups       who keeps copies of regions, and how far members have filled
   rackmem inspect --rack rack.toml --objects      objects of each node, and which ways its reads of objects go
+  rackmem inspect --rack rack.toml --hot          the blocks that nodes miss most, and who writes them
   rackmem inspect --bounded /dev/shm/prices       an arena of bounded memory: which node its memory waits for
 
 Run it on a host of the rack; the fabric must be UDP. Nodes are queried one after the other and keep running. A
@@ -42,7 +44,7 @@ pub struct InspectArgs {
     )]
     rack: Option<PathBuf>,
     /// Show the arena of bounded memory in FILE instead: its nodes, and how late they are
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["rack", "all", "regions", "groups", "objects"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rack", "all", "regions", "groups", "objects", "hot"])]
     bounded: Option<PathBuf>,
     /// Show idle locks as well
     #[arg(long)]
@@ -56,6 +58,9 @@ pub struct InspectArgs {
     /// Show each node's objects instead, and which ways its reads of objects go
     #[arg(long, conflicts_with_all = ["all", "regions", "groups"])]
     objects: bool,
+    /// Show the blocks that nodes miss most instead, with the misses of each
+    #[arg(long, conflicts_with_all = ["all", "regions", "groups", "objects"])]
+    hot: bool,
     /// Refresh every SECONDS until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
@@ -71,6 +76,7 @@ pub fn run(args: &InspectArgs, json: bool) -> Result<Ended> {
             (Some(config), true, _) => show_regions(config, args, json)?,
             (Some(config), _, true) => show_groups(config, args, json)?,
             (Some(config), ..) if args.objects => show_objects(config, args, json)?,
+            (Some(config), ..) if args.hot => show_hot(config, args, json)?,
             (Some(config), ..) => show(config, args, json)?,
         }
         let Some(seconds) = args.watch else {
@@ -86,9 +92,7 @@ fn show(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
     let (locks, silent) = locks::by_address(answers);
     // "0 locks in use" would be a guess.
     if silent.len() == nodes && args.watch.is_none() {
-        let cause = format!("none of the rack's {} nodes answers", silent.len());
-        let next = "start its processes, or check the addresses in the file";
-        return Err(Failure::new(cause, next));
+        return Err(nobody_answers(silent.len()));
     }
     if json {
         let locks: Vec<Value> = locks
@@ -251,9 +255,7 @@ fn swept(group: &GroupStatus) -> Option<String> {
 fn show_objects(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
     let nodes = rackmem::diagnostics::inspect_objects(config)?;
     if nodes.iter().all(Option::is_none) && args.watch.is_none() {
-        let cause = format!("none of the rack's {} nodes answers", nodes.len());
-        let next = "start its processes, or check the addresses in the file";
-        return Err(Failure::new(cause, next));
+        return Err(nobody_answers(nodes.len()));
     }
     if json {
         let nodes: Vec<Value> = (nodes.iter())
@@ -316,6 +318,36 @@ fn show_objects(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
     }
     out::table(&table);
     Ok(())
+}
+
+/// Blocks that are shown to a person.
+const HOTTEST: usize = 20;
+
+fn show_hot(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
+    let told = rackmem::diagnostics::inspect_hot(config)?;
+    if told.iter().all(Option::is_none) && args.watch.is_none() {
+        return Err(nobody_answers(told.len()));
+    }
+    let regions = rackmem::diagnostics::inspect_regions(config)?.unwrap_or_default();
+    let blocks = hot::by_block(&told);
+    if json {
+        let blocks = blocks.iter().map(|block| hot::object(block, &regions));
+        let silent: Vec<usize> = (0..told.len())
+            .filter(|node| told[*node].is_none())
+            .collect();
+        out::line(json!({"hot": blocks.collect::<Vec<_>>(), "unanswered": silent}));
+        return Ok(());
+    }
+    clear(args);
+    let title = "blocks that nodes miss most, and misses of each since it is among them";
+    out::table(&hot::table(title, &blocks, &regions, HOTTEST));
+    Ok(())
+}
+
+fn nobody_answers(nodes: usize) -> Failure {
+    let cause = format!("none of the rack's {nodes} nodes answers");
+    let next = "start its processes, or check the addresses in the file";
+    Failure::new(cause, next)
 }
 
 /// How many copies count.

@@ -116,6 +116,44 @@ fn which_way_reads_of_objects_go_is_shown() {
     );
 }
 
+/// Two nodes write words of one block, and one of them another block alone.
+#[test]
+fn blocks_that_nodes_take_from_each_other_are_shown() {
+    let (file, [first, second]) = rack();
+    let spec = RegionSpec::new("counters", 1 << 16);
+    let here = first.node(0).create_region(&spec).unwrap();
+    let there = second.node(1).open_region(&spec).unwrap();
+    let block = first.node(0).block_size() as u64;
+    let at = here.addr() + 2 * block;
+    for _ in 0..20 {
+        first.node(0).fetch_add(at, 1).unwrap();
+        second.node(1).fetch_add(at + 8, 1).unwrap();
+    }
+    (0..20).for_each(|_| drop(first.node(0).fetch_add(here.addr(), 1).unwrap()));
+    let shown = inspect(&file, &["--hot"]);
+    let hot = &shown["hot"][0];
+    assert_eq!(hot["addr"], json!(format!("{at:#x}")), "{shown}");
+    assert_eq!(
+        (&hot["region"], &hot["offset"]),
+        (&json!("counters"), &json!(2 * block))
+    );
+    for node in 0..2 {
+        assert_eq!(hot["nodes"][node]["node"], json!(node));
+        assert!(hot["nodes"][node]["writes"].as_u64() >= Some(19), "{hot}");
+    }
+    assert_eq!(shown["unanswered"], json!([2]));
+    let alone = json!(format!("{:#x}", here.addr()));
+    let blocks = shown["hot"].as_array().unwrap();
+    assert!(blocks.iter().all(|hot| hot["addr"] != alone), "{shown}");
+    let text = stdout(&run(&["inspect", "--hot", "--rack", file.path()]));
+    let told = format!("counters + {:#x}", 2 * block);
+    assert!(
+        text.contains(&told) && text.contains("0 1, 2 write it"),
+        "{text}"
+    );
+    drop(there);
+}
+
 #[test]
 fn racks_that_share_memory_are_asked_from_inside() {
     let file = TempFile::new("nodes = ['127.0.0.1:1']\nfabric = 'shm'\nmode = 'home-only'\n");

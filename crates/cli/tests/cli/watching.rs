@@ -472,6 +472,33 @@ fn top_shows_who_waits_for_which_lock() {
 }
 
 #[test]
+fn top_shows_which_blocks_go_back_and_forth() {
+    let (file, [first, second]) = crate::inspect::rack();
+    let word = first.node(0).alloc_isolated(0u64).expect("room");
+    let there = second.node(1).attach::<u64>(word.addr()).expect("it is");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let adds = |word: rackmem::Shared<u64>| {
+            while !stop.load(Relaxed) {
+                word.fetch_add(1).expect("both live");
+            }
+        };
+        let _ends = Ends(&stop);
+        let word = word.clone();
+        let addr = json!(format!("{:#x}", word.addr()));
+        scope.spawn(move || adds(word));
+        scope.spawn(move || adds(there));
+        let shown = top(file.path(), &[2]);
+        assert_eq!(shown["hot"][0]["addr"], addr, "{shown}");
+        assert!(shown["hot"][0]["nodes"][1]["writes"].as_u64() > Some(0));
+        frame(
+            &["--rack", file.path()],
+            &["blocks that are missed most", "0 1, 2 write it"],
+        );
+    });
+}
+
+#[test]
 fn the_page_shows_the_rack_to_browsers_of_this_host() {
     let mut rack = watched();
     let file = rack.file.path().to_owned();
@@ -500,6 +527,7 @@ fn the_page_shows_the_rack_to_browsers_of_this_host() {
         status["sample"].as_u64() > Some(0) && status["unanswered"] == json!([])
     });
     assert_eq!((&all["interval"], &all["locks"]), (&json!(1), &json!([])));
+    assert!(all["hot"].is_array(), "{all}");
     assert_eq!(all["nodes"][1]["figures"]["members"], 2);
     assert!(
         all["nodes"][0]["per_second"]["misses"]["read"].is_u64(),

@@ -391,7 +391,10 @@ impl Access {
             }
         };
         match then {
-            Then::Done => self.agents.events.count(purpose.kind()),
+            Then::Done => {
+                self.agents.events.count(purpose.kind());
+                self.agents.hot.count(tag, purpose.kind());
+            }
             Then::Lost => {}
             _ => self.agents.events.refused(),
         }

@@ -6,6 +6,7 @@ use crate::config::migration::Migration;
 use crate::guest::Guest;
 use crate::host::bounded::BoundedItems;
 use crate::host::here::{Block, Here};
+use crate::host::hot::HotBlocks;
 use crate::host::kept::Kept;
 use crate::host::locks::{Effort, IN_A_TICK, Locks};
 use crate::host::metrics::MissCounters;
@@ -86,6 +87,8 @@ pub(crate) struct Agents {
     pub counters: AgentCounters,
     /// Events of its threads.
     pub events: MissCounters,
+    /// The blocks of most of them.
+    pub hot: HotBlocks,
     pub packets: PacketStats,
 }
 
@@ -131,6 +134,7 @@ impl Agents {
             reach: OnceLock::new(),
             counters: AgentCounters::default(),
             events: MissCounters::default(),
+            hot: HotBlocks::default(),
             packets: PacketStats::default(),
         }
     }

@@ -10,7 +10,7 @@ use crate::host::agents::Agents;
 use crate::host::gathered::Gathered;
 use crate::host::objects::telling as objects;
 use crate::host::replicated::telling;
-use crate::host::{rows, told};
+use crate::host::{hot, rows, told};
 use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Net, Receiver, words};
 use rackmem_proto::Output;
@@ -266,6 +266,9 @@ impl Host for Here<'_> {
             }
             Part::Inspect if header.offset == told::ASK_FIGURES => {
                 told::inspect(agents, agents.locks.room, net, header, self.reply);
+            }
+            Part::Inspect if header.offset == hot::ASK_HOT => {
+                hot::inspect(agents, agents.locks.room, net, header, self.reply);
             }
             Part::Inspect => agents.locks.inspect(net, header, self.reply),
             Part::Guest => match &agents.guest {

@@ -12,6 +12,7 @@ pub(crate) mod families;
 mod gathered;
 pub(crate) mod groups;
 pub(crate) mod here;
+pub(crate) mod hot;
 pub(crate) mod inner;
 pub(crate) mod kept;
 mod kept_objects;

@@ -147,7 +147,10 @@ impl Access {
             }
         };
         match then {
-            Then::Done => self.agents.events.count(Purpose::Upgrade.kind()),
+            Then::Done => {
+                self.agents.events.count(Purpose::Upgrade.kind());
+                self.agents.hot.count(tag, Purpose::Upgrade.kind());
+            }
             Then::Lost => {}
             _ => self.agents.events.refused(),
         }

@@ -10,6 +10,7 @@ use crate::bytes::window::{Window, WindowMut};
 use crate::error::{AccessError, AllocError, BulkError, BulkResult, RackError};
 use crate::host::access::coherent;
 use crate::host::bulk::Partly;
+use crate::host::hot::HotBlock;
 use crate::host::inner::NodeInner;
 use crate::host::locks::status::LockStatus;
 use crate::host::locks::table::LockMetrics;
@@ -404,6 +405,12 @@ impl Node {
             retransmissions,
             ..access.agents.metrics()
         }
+    }
+
+    /// The blocks that it misses most, the most missed first, with the misses of each since it is
+    /// among them. Costs nothing where there are none: they are counted as they are missed.
+    pub fn hot_blocks(&self) -> Vec<HotBlock> {
+        self.inner.access.agents.hot.all()
     }
 
     /// The same and what else there is to count: of which [`Metric`](crate::diagnostics::Metric)s

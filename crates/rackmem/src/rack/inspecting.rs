@@ -4,6 +4,7 @@
 use crate::bytes::window::Window;
 use crate::config::{Config, Fabric};
 use crate::error::OpenError;
+use crate::host::hot::{self, HotBlock};
 use crate::host::locks::status::LockStatus;
 use crate::host::metrics::ObjectCounts;
 use crate::host::objects::telling as objects;
@@ -149,6 +150,24 @@ pub fn inspect_figures(config: &Config) -> Result<Vec<Option<ToldFigures>>, Open
     let told = nodes.map(|node| outside.ask_all(node, told::ASK_FIGURES, told::RECORD, read));
     Ok(told
         .map(|told| told.map(ToldFigures::from_places))
+        .collect())
+}
+
+/// The blocks that each node of a rack of processes misses most, as
+/// [`Node::hot_blocks`](crate::Node::hot_blocks); nothing of those that do not answer. Over UDP, and
+/// from a host of the rack.
+///
+/// # Errors
+/// [`OpenError::Config`] where nodes cannot be asked so.
+pub fn inspect_hot(config: &Config) -> Result<Vec<Option<Vec<HotBlock>>>, OpenError> {
+    let mut outside = Outside::open(config)?;
+    let read = |record: &[u8]| {
+        let (at, hot) = hot::decode(record)?;
+        Some((hot, at + 1))
+    };
+    let nodes = 0..config.nodes.len() as NodeId;
+    Ok(nodes
+        .map(|node| outside.ask_all(node, hot::ASK_HOT, hot::RECORD, read))
         .collect())
 }
 

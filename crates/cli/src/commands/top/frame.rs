@@ -1,7 +1,7 @@
 //! One frame of the live screen, as lines of text.
 
 use super::sample::Sample;
-use crate::commands::inspect::locks;
+use crate::commands::inspect::{hot, locks};
 use clap::ValueEnum;
 use rackmem::Size;
 use rackmem::diagnostics::ToldFigures;
@@ -55,6 +55,9 @@ const COLUMNS: [Column; 7] = [
     rate("packets", 9, PACKETS),
 ];
 
+/// Blocks that are shown.
+const HOTTEST: usize = 5;
+
 /// What `now` shows, with rates since `before`.
 pub fn lines(now: &Sample, before: &Sample, sort: Sort, look: Look) -> Vec<String> {
     let answered = now.nodes.iter().flatten();
@@ -86,6 +89,13 @@ pub fn lines(now: &Sample, before: &Sample, sort: Sort, look: Look) -> Vec<Strin
     }
     lines.extend(nodes.into_iter().map(|node| row(now, before, node)));
     lines.push(String::new());
+    let blocks = now.hot(before);
+    if !blocks.is_empty() {
+        let title = "blocks that are missed most, a second";
+        let table = hot::table(title, &blocks, &now.regions, HOTTEST).render(look);
+        lines.extend(table.lines().map(str::to_owned));
+        lines.push(String::new());
+    }
     let (told, _) = locks::by_address(now.locks.clone());
     match told.is_empty() {
         true => lines.push("no lock is in use".into()),
@@ -134,6 +144,8 @@ mod tests {
         let sample = |seconds, nodes: [Option<ToldFigures>; 3]| Sample {
             at: at + Duration::from_secs(seconds),
             locks: vec![Some(Vec::new()), None, Some(Vec::new())],
+            hot: Vec::new(),
+            regions: Vec::new(),
             nodes: nodes.into(),
         };
         let before = sample(0, [told(100), None, told(7)]);

@@ -1,10 +1,12 @@
 //! What a rack's nodes tell at one time, and what is new since another.
 
-use crate::commands::inspect::locks;
+use crate::commands::inspect::{hot, locks};
 use crate::failure::Result;
-use rackmem::Config;
-use rackmem::diagnostics::{MetricKind, ToldFigures, inspect, inspect_figures};
+use rackmem::diagnostics::{
+    HotBlock, MetricKind, ToldFigures, inspect, inspect_figures, inspect_hot, inspect_regions,
+};
 use rackmem::locked::LockStatus;
+use rackmem::{Config, RegionInfo};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
@@ -13,6 +15,8 @@ pub struct Sample {
     pub at: Instant,
     pub nodes: Vec<Option<ToldFigures>>,
     pub locks: Vec<Option<Vec<LockStatus>>>,
+    pub hot: Vec<Option<Vec<HotBlock>>>,
+    pub regions: Vec<RegionInfo>,
 }
 
 impl Sample {
@@ -24,6 +28,8 @@ impl Sample {
         Ok(Sample {
             nodes: inspect_figures(config)?,
             locks: inspect(config, false)?,
+            hot: inspect_hot(config)?,
+            regions: inspect_regions(config)?.unwrap_or_default(),
             at: Instant::now(),
         })
     }
@@ -43,7 +49,21 @@ impl Sample {
             .iter()
             .map(|(addr, told)| locks::object(*addr, told))
             .collect();
-        json!({"nodes": nodes, "locks": locks, "unanswered": silent})
+        let hot = self.hot(before);
+        let hot: Vec<Value> = hot
+            .iter()
+            .map(|block| hot::object(block, &self.regions))
+            .collect();
+        json!({"nodes": nodes, "locks": locks, "hot": hot, "unanswered": silent})
+    }
+
+    /// Blocks that were missed since `before`, with rates a second.
+    pub fn hot(&self, before: &Sample) -> Vec<hot::Hot> {
+        hot::rates(&self.hot, &before.hot, self.seconds(before))
+    }
+
+    fn seconds(&self, before: &Sample) -> f64 {
+        (self.at - before.at).as_secs_f64().max(1e-3)
     }
 
     fn node_json(&self, node: usize, before: &Sample) -> Value {
@@ -71,7 +91,7 @@ impl Sample {
     ) -> Option<u64> {
         let now = of(self.nodes.get(node)?.as_ref()?)?;
         let old = of(before.nodes.get(node)?.as_ref()?)?;
-        let seconds = (self.at - before.at).as_secs_f64().max(1e-3);
+        let seconds = self.seconds(before);
         let risen = now.checked_sub(old).unwrap_or(now);
         Some((risen as f64 / seconds).round() as u64)
     }

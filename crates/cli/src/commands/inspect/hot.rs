@@ -1,0 +1,159 @@
+//! The blocks that nodes miss most.
+
+use rackmem::RegionInfo;
+use rackmem::diagnostics::HotBlock;
+use rackmem_bench::table::{Align, Table};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// A block, and how often each node has missed it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hot {
+    pub addr: u64,
+    /// Node, misses by reads, by writes.
+    pub nodes: Vec<(usize, u64, u64)>,
+}
+
+impl Hot {
+    fn sum(&self, of: impl Fn(&(usize, u64, u64)) -> u64) -> u64 {
+        self.nodes.iter().map(of).sum()
+    }
+
+    fn misses(&self) -> u64 {
+        self.sum(|(_, reads, writes)| reads + writes)
+    }
+
+    /// Nodes that write it: two of them take it from each other.
+    fn writers(&self) -> usize {
+        self.nodes.iter().filter(|node| node.2 > 0).count()
+    }
+}
+
+/// What nodes have told, by block, the most missed first.
+pub fn by_block(told: &[Option<Vec<HotBlock>>]) -> Vec<Hot> {
+    let mut blocks: BTreeMap<u64, Vec<(usize, u64, u64)>> = BTreeMap::new();
+    for (node, told) in told.iter().enumerate() {
+        for hot in told.iter().flatten() {
+            let nodes = blocks.entry(hot.addr).or_default();
+            nodes.push((node, hot.reads, hot.writes));
+        }
+    }
+    let blocks = blocks.into_iter();
+    let mut all: Vec<Hot> = blocks.map(|(addr, nodes)| Hot { addr, nodes }).collect();
+    all.sort_by_key(|hot| std::cmp::Reverse(hot.misses()));
+    all
+}
+
+/// What is new since another time, a second; blocks without a miss are left out.
+pub fn rates(
+    now: &[Option<Vec<HotBlock>>],
+    before: &[Option<Vec<HotBlock>>],
+    seconds: f64,
+) -> Vec<Hot> {
+    let risen = |now: u64, old: u64| {
+        let risen = now.checked_sub(old).unwrap_or(now);
+        (risen as f64 / seconds).round() as u64
+    };
+    let new = now.iter().enumerate().map(|(node, now)| {
+        let before = before.get(node).and_then(Option::as_ref);
+        let old = |addr| before.and_then(|old| old.iter().find(|old| old.addr == addr));
+        let rates = now.as_ref()?.iter().map(|hot| {
+            let (reads, writes) = old(hot.addr).map_or((0, 0), |old| (old.reads, old.writes));
+            HotBlock {
+                addr: hot.addr,
+                reads: risen(hot.reads, reads),
+                writes: risen(hot.writes, writes),
+            }
+        });
+        Some(rates.filter(|hot| hot.reads + hot.writes > 0).collect())
+    });
+    by_block(&new.collect::<Vec<_>>())
+}
+
+/// The region that a block is of, and where in it.
+fn place(addr: u64, regions: &[RegionInfo]) -> Option<(&str, u64)> {
+    let found = regions.iter().find(|region| {
+        let at = addr.checked_sub(region.addr);
+        at.is_some_and(|at| at < region.spec.bytes() as u64)
+    })?;
+    Some((found.spec.name(), addr - found.addr))
+}
+
+/// As a table, of so many at most.
+pub fn table(title: &str, hot: &[Hot], regions: &[RegionInfo], most: usize) -> Table {
+    let columns = [
+        ("block", Align::Left),
+        ("region", Align::Left),
+        ("reads", Align::Right),
+        ("writes", Align::Right),
+        ("nodes", Align::Left),
+    ];
+    let mut table = Table::new(title, &columns);
+    for hot in hot.iter().take(most) {
+        let region = place(hot.addr, regions);
+        let region = region.map_or(String::new(), |(name, at)| format!("{name} + {at:#x}"));
+        let nodes: Vec<String> = hot.nodes.iter().map(|node| node.0.to_string()).collect();
+        let mut nodes = nodes.join(" ");
+        if hot.writers() > 1 {
+            nodes.push_str(&format!(", {} write it", hot.writers()));
+        }
+        table.row(&[
+            &format!("{:#x}", hot.addr),
+            &region,
+            &hot.sum(|node| node.1).to_string(),
+            &hot.sum(|node| node.2).to_string(),
+            &nodes,
+        ]);
+    }
+    table
+}
+
+/// For programs.
+pub fn object(hot: &Hot, regions: &[RegionInfo]) -> Value {
+    let place = place(hot.addr, regions);
+    let nodes: Vec<Value> = hot
+        .nodes
+        .iter()
+        .map(|(node, reads, writes)| json!({"node": node, "reads": reads, "writes": writes}))
+        .collect();
+    json!({
+        "addr": format!("{:#x}", hot.addr),
+        "region": place.map(|place| place.0),
+        "offset": place.map(|place| place.1),
+        "nodes": nodes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hot(addr: u64, reads: u64, writes: u64) -> HotBlock {
+        HotBlock {
+            addr,
+            reads,
+            writes,
+        }
+    }
+
+    #[test]
+    fn rates_are_of_what_is_new() {
+        let before = [Some(vec![hot(0, 10, 0), hot(4096, 100, 100)]), None];
+        let now = [
+            Some(vec![hot(0, 10, 0), hot(4096, 140, 120), hot(8192, 2, 0)]),
+            Some(vec![hot(4096, 6, 40)]),
+        ];
+        let rates = rates(&now, &before, 2.0);
+        let wanted = Hot {
+            addr: 4096,
+            nodes: vec![(0, 20, 10), (1, 3, 20)],
+        };
+        assert_eq!(rates[0], wanted);
+        assert_eq!((rates[1].addr, rates.len()), (8192, 2));
+        // One that has given its place up meanwhile, and has it again.
+        let again = [Some(vec![hot(4096, 4, 0)]), None];
+        let seen = super::rates(&again, &now, 2.0);
+        assert_eq!(seen[0].nodes, [(0, 2, 0)]);
+        assert_eq!(seen.len(), 1);
+    }
+}

@@ -1,0 +1,212 @@
+//! Which blocks a node misses most.
+
+use super::agents::Agents;
+use super::rows;
+use rackmem_fabric::{Net, Receiver};
+use rackmem_proto::wire::{Header, Kind, Tag};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// In an INSPECT's `offset`: hot blocks are asked for. Its tag is the place of the first.
+pub(crate) const ASK_HOT: u32 = 6;
+/// Bytes of one record: its place, the block, misses by reads and by writes.
+pub(crate) const RECORD: usize = 32;
+/// Blocks that are counted at a time: one for each remainder of their addresses.
+const PLACES: usize = 256;
+/// Misses of others by which a block that is missed no more has lost its place.
+const STRENGTH: u32 = 64;
+/// Fewer misses than this are not told.
+const FEW: u64 = 4;
+
+/// Misses of a block, counted since it is among those that a node misses most.
+///
+/// A block that two nodes write goes back and forth, each time for a round trip or two, also when
+/// they write different words of it: give each its own block
+/// ([`Node::alloc_isolated`](crate::Node::alloc_isolated), or padding to
+/// [`Node::block_size`](crate::Node::block_size)).
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::diagnostics::HotBlock;
+///
+/// let rack = Rack::local(2)?;
+/// let word = rack.node(0).alloc(0u64)?;
+/// let there = rack.node(1).attach::<u64>(word.addr())?;
+/// for _ in 0..10 {
+///     word.fetch_add(1)?; // each of them takes the block from the other
+///     there.fetch_add(1)?;
+/// }
+/// let hot: Vec<HotBlock> = rack.node(1).hot_blocks();
+/// let block = rack.node(1).block_size() as u64;
+/// assert!(hot.iter().any(|hot| hot.addr == word.addr() / block * block && hot.writes >= 9));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HotBlock {
+    /// Where it begins.
+    pub addr: u64,
+    /// Reads that had to fetch it.
+    pub reads: u64,
+    /// Writes that had to fetch it, or the right to write it.
+    pub writes: u64,
+}
+
+/// One of the blocks that are counted. Threads that count at one time may lose a miss.
+#[derive(Default)]
+struct Place {
+    /// Its address, and one: 0 is none.
+    block: AtomicU64,
+    strength: AtomicU32,
+    reads: AtomicU64,
+    writes: AtomicU64,
+}
+
+/// The blocks that a node misses most, as far as no two of them want one place.
+pub(crate) struct HotBlocks {
+    places: Box<[Place]>,
+}
+
+impl Default for HotBlocks {
+    fn default() -> Self {
+        let places = (0..PLACES).map(|_| Place::default()).collect();
+        HotBlocks { places }
+    }
+}
+
+impl HotBlocks {
+    /// A miss is over.
+    pub fn count(&self, tag: Tag, kind: Kind) {
+        let writes = match kind {
+            Kind::ReadMiss => false,
+            Kind::WriteMiss | Kind::WriteShared => true,
+            _ => return,
+        };
+        let mixed = tag.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = &self.places[(mixed >> 56) as usize % PLACES];
+        if place.block.load(Relaxed) != tag.0 | 1 {
+            let strength = place.strength.load(Relaxed);
+            if strength > 0 {
+                return place.strength.store(strength - 1, Relaxed);
+            }
+            place.reads.store(0, Relaxed);
+            place.writes.store(0, Relaxed);
+            place.block.store(tag.0 | 1, Relaxed);
+        }
+        let strength = place.strength.load(Relaxed);
+        place.strength.store((strength + 1).min(STRENGTH), Relaxed);
+        match writes {
+            true => place.writes.fetch_add(1, Relaxed),
+            false => place.reads.fetch_add(1, Relaxed),
+        };
+    }
+
+    /// Those that have been missed more than a few times, with their places.
+    fn told(&self) -> impl Iterator<Item = (u64, HotBlock)> {
+        let told = self.places.iter().zip(0..).map(|(place, at)| {
+            let hot = HotBlock {
+                addr: place.block.load(Relaxed) & !1,
+                reads: place.reads.load(Relaxed),
+                writes: place.writes.load(Relaxed),
+            };
+            (at, hot)
+        });
+        told.filter(|(_, hot)| hot.reads + hot.writes >= FEW)
+    }
+
+    /// Those, the most missed first.
+    pub fn all(&self) -> Vec<HotBlock> {
+        let mut all: Vec<HotBlock> = self.told().map(|(_, hot)| hot).collect();
+        all.sort_by_key(|hot| std::cmp::Reverse(hot.reads + hot.writes));
+        all
+    }
+}
+
+/// Answers with the node's hot blocks, from a place on.
+pub(crate) fn inspect(
+    agents: &Agents,
+    room: usize,
+    net: &dyn Net,
+    header: &Header,
+    reply: &mut dyn Receiver,
+) {
+    let told = agents.hot.told();
+    let records = told.filter(|(at, _)| *at >= header.tag.0).map(|(at, hot)| {
+        [at, hot.addr, hot.reads, hot.writes]
+            .map(u64::to_be_bytes)
+            .concat()
+    });
+    rows::answer(agents.node, records, room, net, header, reply);
+}
+
+/// From a record: the place, and what is there.
+pub(crate) fn decode(record: &[u8]) -> Option<(u64, HotBlock)> {
+    let record: &[u8; RECORD] = record.try_into().ok()?;
+    let [at, addr, reads, writes] = [0, 8, 16, 24].map(|at| {
+        let word = record[at..at + 8].iter();
+        word.fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    });
+    let hot = HotBlock {
+        addr,
+        reads,
+        writes,
+    };
+    Some((at, hot))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: u64 = 4096;
+
+    #[test]
+    fn blocks_that_are_missed_often_stay_and_others_pass() {
+        let hot = HotBlocks::default();
+        for round in 0..1000 {
+            hot.count(Tag(7 * BLOCK), Kind::WriteMiss);
+            hot.count(Tag(7 * BLOCK), Kind::WriteShared);
+            hot.count(Tag(9 * BLOCK), Kind::ReadMiss);
+            // A scan over very many.
+            hot.count(Tag((100 + round) * BLOCK), Kind::ReadMiss);
+            hot.count(Tag(7 * BLOCK), Kind::EvictModified);
+        }
+        let all = hot.all();
+        let first = HotBlock {
+            addr: 7 * BLOCK,
+            reads: 0,
+            writes: 2000,
+        };
+        assert_eq!(all[0], first);
+        assert_eq!((all[1].addr, all[1].reads), (9 * BLOCK, 1000));
+        // What is missed no more makes room for what is.
+        let other = (10..).find(|n| {
+            let place = |n: u64| (n * BLOCK).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+            place(*n) == place(7)
+        });
+        let other = Tag(other.unwrap() * BLOCK);
+        (0..=STRENGTH).for_each(|_| hot.count(other, Kind::ReadMiss));
+        assert!(hot.all().iter().all(|hot| hot.addr != 7 * BLOCK));
+    }
+
+    #[test]
+    fn the_block_at_address_zero_is_one_too() {
+        let hot = HotBlocks::default();
+        assert_eq!(hot.all(), []);
+        (0..FEW).for_each(|_| hot.count(Tag(0), Kind::ReadMiss));
+        assert_eq!(hot.all()[0].addr, 0);
+    }
+
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        let words = [3u64, 0x1000, 5, u64::MAX];
+        let record = words.map(u64::to_be_bytes).concat();
+        let hot = HotBlock {
+            addr: 0x1000,
+            reads: 5,
+            writes: u64::MAX,
+        };
+        assert_eq!(decode(&record), Some((3, hot)));
+        assert_eq!(decode(&record[1..]), None);
+    }
+}
