@@ -122,14 +122,15 @@ fn blocks_that_nodes_take_from_each_other_are_shown() {
     let (file, [first, second]) = rack();
     let spec = RegionSpec::new("counters", 1 << 16);
     let here = first.node(0).create_region(&spec).unwrap();
-    let there = second.node(1).open_region(&spec).unwrap();
     let block = first.node(0).block_size() as u64;
     let at = here.addr() + 2 * block;
     for _ in 0..20 {
         first.node(0).fetch_add(at, 1).unwrap();
         second.node(1).fetch_add(at + 8, 1).unwrap();
     }
-    (0..20).for_each(|_| drop(first.node(0).fetch_add(here.addr(), 1).unwrap()));
+    for _ in 0..20 {
+        first.node(0).fetch_add(here.addr(), 1).unwrap();
+    }
     let shown = inspect(&file, &["--hot"]);
     let hot = &shown["hot"][0];
     assert_eq!(hot["addr"], json!(format!("{at:#x}")), "{shown}");
@@ -151,7 +152,6 @@ fn blocks_that_nodes_take_from_each_other_are_shown() {
         text.contains(&told) && text.contains("0 1, 2 write it"),
         "{text}"
     );
-    drop(there);
 }
 
 #[test]

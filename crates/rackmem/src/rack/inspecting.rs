@@ -154,8 +154,8 @@ pub fn inspect_figures(config: &Config) -> Result<Vec<Option<ToldFigures>>, Open
 }
 
 /// The blocks that each node of a rack of processes misses most, as
-/// [`Node::hot_blocks`](crate::Node::hot_blocks); nothing of those that do not answer. Over UDP, and
-/// from a host of the rack.
+/// [`Node::hot_blocks`](crate::Node::hot_blocks); nothing of those that do not answer. Over UDP,
+/// and from a host of the rack.
 ///
 /// # Errors
 /// [`OpenError::Config`] where nodes cannot be asked so.
