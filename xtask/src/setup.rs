@@ -70,6 +70,30 @@ const TOOLS: &[Tool] = &[
         lost: "the switch in the kernel (XDP)",
     },
     Tool {
+        program: "mpirun",
+        package: "openmpi-bin",
+        wanted_by: &["test"],
+        lost: "tests under the launcher of MPI",
+    },
+    Tool {
+        program: "srun",
+        package: "slurm-client",
+        wanted_by: &["test"],
+        lost: "tests under Slurm",
+    },
+    Tool {
+        program: "slurmctld",
+        package: "slurmctld",
+        wanted_by: &["test"],
+        lost: "tests under Slurm",
+    },
+    Tool {
+        program: "slurmd",
+        package: "slurmd",
+        wanted_by: &["test"],
+        lost: "tests under Slurm",
+    },
+    Tool {
         program: "c++",
         package: "g++",
         wanted_by: &["test"],
@@ -103,6 +127,8 @@ const PYTHON_PACKAGES: &[&str] = &[
     "dramatiq[redis]>=2,<3",
     "flask-caching>=2.3,<3",
     "huey>=2.5,<4",
+    // Schemas of Kubernetes, for the manifests (tests/e2e/test_manifests.py).
+    "kubernetes-validate>=1.31,<2",
     "limits[redis]>=5,<6",
     "pottery>=3,<4",
     "rq>=2,<3",
