@@ -4,7 +4,9 @@ use std::fs;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The processor, its cores and the kernel, in one line: `AMD EPYC 9B14, 2 cores, Linux 6.12.1`.
+/// The processor, its cores and the kernel, in one line: `AMD EPYC 9B14, 2 cores, Linux 6.12.1`. On
+/// a virtual machine that can, also for how long an idle core looks for work before it halts: what
+/// a wake-up costs hangs on it.
 pub fn machine() -> String {
     let model = fs::read_to_string("/proc/cpuinfo")
         .ok()
@@ -14,7 +16,16 @@ pub fn machine() -> String {
     let plural = if cores == 1 { "core" } else { "cores" };
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let system = format!("{} {}", capitalized(std::env::consts::OS), kernel.trim());
-    format!("{model}, {cores} {plural}, {}", system.trim())
+    let halts = halt_poll_ns().map_or(String::new(), |ns| format!(", halts after {ns} ns"));
+    format!("{model}, {cores} {plural}, {}{halts}", system.trim())
+}
+
+/// The nanoseconds for which an idle core of this virtual machine looks for work before it halts,
+/// where the kernel has that setting (`guest_halt_poll_ns`) and goes by it.
+pub fn halt_poll_ns() -> Option<u64> {
+    let driver = fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_driver").ok()?;
+    let set = fs::read_to_string("/sys/module/haltpoll/parameters/guest_halt_poll_ns").ok()?;
+    (driver.trim() == "haltpoll").then(|| set.trim().parse().ok())?
 }
 
 static BUILT_FROM: OnceLock<String> = OnceLock::new();

@@ -2,7 +2,11 @@
 
 use super::procfs;
 use super::{Check, Finding, State};
+use rackmem_bench::machine;
 use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
 
 pub const CHECKS: &[Check] = &[
     Check {
@@ -22,6 +26,14 @@ pub const CHECKS: &[Check] = &[
         probe: clock,
         enable: "boot with a stable time stamp counter: clocksource=tsc tsc=reliable",
         without: "reading the time is a system call: measured latencies grow by up to a microsecond",
+    },
+    Check {
+        name: "wake-ups",
+        probe: wake_ups,
+        enable: "on a virtual machine whose idle driver is haltpoll, as root: \
+                 echo 200000 > /sys/module/haltpoll/parameters/guest_halt_poll_ns",
+        without: "a thread that waits for another one wakes late: misses over shared memory take two \
+                  to three times as long, and those over UDP up to twice",
     },
 ];
 
@@ -74,6 +86,48 @@ fn succeeds(program: &str, arguments: &[&str]) -> bool {
         .stderr(Stdio::null())
         .status()
         .is_ok_and(|status| status.success())
+}
+
+/// Round trips between two threads that are timed.
+const ROUNDS: usize = 200;
+/// Waking a thread on a core that has not halted takes less than this.
+const AWAKE: Duration = Duration::from_micros(15);
+
+/// How long two threads take that wake each other in turns.
+fn wake_ups() -> Finding {
+    let first = std::thread::current();
+    let turns = AtomicUsize::new(0);
+    // A thread may wake without cause: the number says whose turn it is.
+    let wait = |mine: usize| {
+        while turns.load(SeqCst) < mine {
+            std::thread::park();
+        }
+    };
+    let mut times: Vec<Duration> = std::thread::scope(|scope| {
+        let second = scope.spawn(|| {
+            for round in 0..ROUNDS {
+                wait(2 * round + 1);
+                turns.fetch_add(1, SeqCst);
+                first.unpark();
+            }
+        });
+        let second = second.thread();
+        let rounds = (0..ROUNDS).map(|round| {
+            let began = Instant::now();
+            turns.fetch_add(1, SeqCst);
+            second.unpark();
+            wait(2 * round + 2);
+            began.elapsed()
+        });
+        rounds.collect()
+    });
+    times.sort();
+    let median = times[ROUNDS / 2];
+    let mut told = format!("{:.0} µs there and back", median.as_secs_f64() * 1e6);
+    if let Some(ns) = machine::halt_poll_ns() {
+        told.push_str(&format!("; idle cores halt after {ns} ns"));
+    }
+    Finding::found_if(median < AWAKE, State::Limited, told)
 }
 
 /// Sources that are read without entering the kernel.
