@@ -106,6 +106,18 @@ const TOOLS: &[Tool] = &[
         lost: "tests of the library for C",
     },
     Tool {
+        program: "/usr/include/lmdb.h",
+        package: "liblmdb-dev",
+        wanted_by: &["test", "bench"],
+        lost: "tests of the drop-in with LMDB",
+    },
+    Tool {
+        program: "/usr/include/boost/interprocess/interprocess_fwd.hpp",
+        package: "libboost-dev",
+        wanted_by: &["test"],
+        lost: "tests of the drop-in with Boost.Interprocess",
+    },
+    Tool {
         program: "python3",
         package: "python3",
         wanted_by: &["test"],

@@ -89,6 +89,12 @@ const LAYERS: &[Layer] = &[
         outside: Some(&["nix"]),
     },
     Layer {
+        folder: "crates/dropin",
+        below: &[RACKMEM],
+        tests: &[HOSTS],
+        outside: Some(&["libc"]),
+    },
+    Layer {
         folder: "apps/",
         below: &[RACKMEM],
         tests: &[SIM, HOSTS],

@@ -13,6 +13,7 @@ use super::tree::Tree;
 const ALLOWED: &[&str] = &[
     "crates/rackmem/",
     "crates/fabric/",
+    "crates/dropin/",
     "c/",
     "python/",
     "bench/",

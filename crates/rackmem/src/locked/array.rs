@@ -256,7 +256,7 @@ impl RwLockArray {
     }
 
     #[inline]
-    fn handle(&self, index: usize) -> Result<&Handle, LockError> {
+    pub(super) fn handle(&self, index: usize) -> Result<&Handle, LockError> {
         match self.handles[index].get() {
             Some(handle) => Ok(handle),
             None => self.first_use(index),

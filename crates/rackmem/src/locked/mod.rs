@@ -102,6 +102,7 @@
 //! does ([`crate::LockError::Stays`]); `docs/decisions/0042-locks-with-a-record.md` has the rest.
 
 mod array;
+mod awaiting;
 mod block;
 mod condvar;
 mod copied;

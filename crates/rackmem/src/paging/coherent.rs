@@ -7,6 +7,7 @@ use crate::faulting::signal::{Bring, Served};
 use crate::faulting::system_page;
 use crate::faulting::view::View;
 use crate::node::Node;
+use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Tag;
 use std::ops::Range;
 use std::sync::Arc;
@@ -279,6 +280,25 @@ impl CoherentPages {
         let block = self.node.block_size();
         let (from, to) = (self.skip + bytes.start, self.skip + bytes.end);
         Ok(from / block..to.div_ceil(block))
+    }
+}
+
+impl CoherentPages {
+    /// Sends home what this node has changed, so that it outlives this node. The node has none of
+    /// these pages afterwards, and a page that is changed meanwhile may stay.
+    ///
+    /// # Errors
+    /// Those of [`Node::evict`]: some are home, some are not.
+    pub fn bring_home(&self) -> Result<(), AccessError> {
+        let changed = |copy: &(Tag, LocalStatus)| copy.1 == LocalStatus::Modified;
+        let tags: Vec<Tag> = self
+            .frames()
+            .copies()
+            .filter(changed)
+            .map(|copy| copy.0)
+            .collect();
+        tags.into_iter()
+            .try_for_each(|tag| self.node.evict(tag.0).map(drop))
     }
 }
 

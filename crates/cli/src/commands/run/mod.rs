@@ -1,6 +1,7 @@
 //! `rackmem run`: a program of the user's in every node of a rack, or as the node that a launcher
 //! such as `srun` or a StatefulSet says.
 
+mod drop_in;
 mod lines;
 mod programs;
 
@@ -14,6 +15,7 @@ use clap::{Args, ValueEnum};
 use lines::Look;
 use programs::{Programs, Start};
 use rackmem::Config;
+use rackmem_proto::wire::MAX_NODES;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,12 +27,19 @@ Examples:
   rackmem run --label -- sh -c 'echo $RACKMEM_NODE of $RACKMEM_CONFIG'
   rackmem run --rack rack.toml --all -- ./store    every node of a file that is there
   srun -n 4 rackmem run --rack rack.toml -- ./store    the node that the launcher says
+  rackmem run -n 3 --drop-in -- ./program       a program of mmap and pthreads, not written for racks: docs/dropin.md
 
 A program finds the rack's file in RACKMEM_CONFIG and its node in RACKMEM_NODE: `Rack::from_env` in Rust,
 `rackmem.from_env()` in Python, `rm_from_env` in C. Without --all, the node of a file is RACKMEM_NODE, the
 rank of Slurm, MPI or an indexed job of Kubernetes, or the ordinal at the end of the host's name.
+With --drop-in, files whose paths begin with /dev/shm/rack. (or what RACKMEM_FILES says) are the rack's:
+shm_open(\"/rack.x\"), mmap, fcntl locks, process-shared mutexes, conditions and semaphores in them. Node 0 keeps them,
+and the programs are nodes 1 to N; with --rack, start `rackmem node --node 0` for that.
 When a program fails, or at Ctrl-C, the others get SIGINT, then SIGTERM, and SIGKILL after 5 seconds.
 Standard input goes to node 0, unless it is a terminal.";
+
+/// How long a program that drops dead holds up the others.
+const LEASE: &str = "lease_ms = 3000\n";
 
 /// How packets travel between processes.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -66,6 +75,9 @@ pub struct RunArgs {
     /// Start all nodes of that rack here, and its switch
     #[arg(long, requires = "rack")]
     all: bool,
+    /// Put the library in front that gives programs which know no racks the rack's memory
+    #[arg(long, value_name = "LIBRARY", num_args = 0..=1, require_equals = true, default_missing_value = drop_in::NAME)]
+    drop_in: Option<PathBuf>,
     /// Let the others go on when a program fails
     #[arg(long)]
     keep_going: bool,
@@ -86,13 +98,18 @@ pub fn run(args: &RunArgs, json: bool) -> Result<Ended> {
     if let Some(parent) = args.become_child_of {
         return programs::become_child(parent, &args.program).map(|()| Ended::Done);
     }
+    let drop_in = args.drop_in.as_deref().map(drop_in::find).transpose()?;
     let file = match (&args.rack, args.all) {
         (None, _) => File::made(args)?,
         (Some(path), true) => File::of(path)?,
-        (Some(path), false) => return Err(be_one(path, &args.program)),
+        (Some(path), false) => return Err(be_one(path, drop_in.as_deref(), &args.program)),
     };
     let stop = Stop::on_signals()?;
     let _switch = file.switch()?;
+    let _keeper = match &drop_in {
+        Some(_) => Some(file.keeper()?),
+        None => None,
+    };
     let look = match (json, args.label) {
         (true, _) => Look::Json,
         (false, true) => Look::Labelled,
@@ -100,7 +117,9 @@ pub fn run(args: &RunArgs, json: bool) -> Result<Ended> {
     };
     let programs = Programs::start(&Start {
         config: &file.path,
-        nodes: file.nodes,
+        // Who keeps the files is no program.
+        nodes: usize::from(drop_in.is_some())..file.nodes,
+        drop_in: drop_in.as_deref(),
         program: &args.program,
         look,
     })?;
@@ -108,7 +127,7 @@ pub fn run(args: &RunArgs, json: bool) -> Result<Ended> {
 }
 
 /// This process as the node that the launcher says. Returns if that cannot be.
-fn be_one(path: &Path, program: &[String]) -> Failure {
+fn be_one(path: &Path, drop_in: Option<&Path>, program: &[String]) -> Failure {
     let node = load(path).and_then(|config| {
         let node = Config::node_from_env()?;
         let nodes = config.nodes.len();
@@ -122,7 +141,15 @@ fn be_one(path: &Path, program: &[String]) -> Failure {
         })
     });
     match node {
-        Ok(node) => programs::become_program(programs::command(program, path, node)),
+        Ok(node) => {
+            let mut command = programs::command(program, path, node);
+            if let Some(library) = drop_in {
+                drop_in::put_in_front(&mut command, library);
+                // Others may be on other hosts.
+                command.env("RACKMEM_PIDS", "node");
+            }
+            programs::become_program(command)
+        }
         Err(failure) => failure,
     }
 }
@@ -130,6 +157,8 @@ fn be_one(path: &Path, program: &[String]) -> Failure {
 /// The rack's file.
 struct File {
     path: PathBuf,
+    /// Where members agree on who they are, if that is ours too.
+    members: Option<PathBuf>,
     nodes: usize,
     has_switch: bool,
     is_ours: bool,
@@ -141,6 +170,7 @@ impl File {
         Ok(File {
             path: path.to_owned(),
             nodes: config.nodes.len(),
+            members: None,
             has_switch: config.switch.is_some(),
             is_ours: false,
         })
@@ -148,14 +178,25 @@ impl File {
 
     /// One on addresses that no other process of this machine uses.
     fn made(args: &RunArgs) -> Result<File> {
-        let name = format!("rackmem-run-{}.toml", std::process::id());
+        let name = format!("rackmem-run-{}", std::process::id());
+        let kept = args.drop_in.is_some();
+        let nodes = args.nodes + usize::from(kept);
+        if nodes > MAX_NODES {
+            let cause = format!(
+                "{} programs and who keeps their files are too many",
+                args.nodes
+            );
+            let next = format!("a rack has {MAX_NODES} nodes: start one program less");
+            return Err(Failure::new(cause, next));
+        }
         let file = File {
-            path: std::env::temp_dir().join(name),
-            nodes: args.nodes,
+            path: std::env::temp_dir().join(format!("{name}.toml")),
+            members: kept.then(|| std::env::temp_dir().join(format!("{name}-members"))),
+            nodes,
             has_switch: args.switch,
             is_ours: true,
         };
-        let addresses = rackmem_hosts::addresses(args.nodes + 1);
+        let addresses = rackmem_hosts::addresses(nodes + 1);
         let quoted: Vec<String> = addresses.iter().map(|addr| format!("\"{addr}\"")).collect();
         let fabric = match args.fabric {
             Between::Udp => "udp",
@@ -165,8 +206,13 @@ impl File {
             true => format!("switch = {}\n", quoted[0]),
             false => String::new(),
         };
+        // Programs that die leave the others their files, and what they had locked.
+        let members = match &file.members {
+            Some(folder) => format!("membership = \"dir:{}\"\n{LEASE}", folder.display()),
+            None => String::new(),
+        };
         let text = format!(
-            "fabric = \"{fabric}\"\nnodes = [{}]\ncache = {}\nmemory = {}\n{switch}",
+            "fabric = \"{fabric}\"\nnodes = [{}]\ncache = {}\nmemory = {}\n{switch}{members}",
             quoted[1..].join(", "),
             args.cache,
             args.memory,
@@ -176,12 +222,22 @@ impl File {
     }
 
     /// The rack's switch, if it has one.
-    fn switch(&self) -> Result<Option<Switch>> {
-        if !self.has_switch {
-            return Ok(None);
+    fn switch(&self) -> Result<Option<Part>> {
+        match self.has_switch {
+            true => self.part(&["switch"]).map(Some),
+            false => Ok(None),
         }
+    }
+
+    /// The node that keeps files.
+    fn keeper(&self) -> Result<Part> {
+        self.part(&["node", "--node", "0"])
+    }
+
+    /// A command of ours that serves the rack.
+    fn part(&self, words: &[&str]) -> Result<Part> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["switch", "--rack"]).arg(&self.path);
+        command.args(words).arg("--rack").arg(&self.path);
         command.args(["--json", orphan::OPTION]);
         // Ctrl-C is for this process, which ends it last.
         command.process_group(0);
@@ -189,7 +245,7 @@ impl File {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()?;
-        Ok(Some(Switch(child)))
+        Ok(Part(child))
     }
 }
 
@@ -198,14 +254,17 @@ impl Drop for File {
         if self.is_ours {
             // What cannot be removed is in the system's folder for such things.
             let _ = std::fs::remove_file(&self.path);
+            if let Some(members) = &self.members {
+                let _ = std::fs::remove_dir_all(members);
+            }
         }
     }
 }
 
 /// A process of ours; killed when dropped.
-struct Switch(Child);
+struct Part(Child);
 
-impl Drop for Switch {
+impl Drop for Part {
     fn drop(&mut self) {
         // Gone already is as good as killed.
         let _ = self.0.kill();

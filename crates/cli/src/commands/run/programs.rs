@@ -1,5 +1,6 @@
 //! The processes of the user's program: started, watched, and ended together.
 
+use super::drop_in;
 use super::lines::{Look, copy, tell};
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
@@ -27,7 +28,9 @@ const ENDS: [(Signal, Duration); 3] = [
 /// What is to be started.
 pub struct Start<'a> {
     pub config: &'a Path,
-    pub nodes: usize,
+    pub nodes: std::ops::Range<usize>,
+    /// The library that is put in front of theirs.
+    pub drop_in: Option<&'a Path>,
     pub program: &'a [String],
     pub look: Look,
 }
@@ -55,7 +58,7 @@ impl Programs {
             name: start.program[0].clone(),
             look: start.look,
         };
-        for node in 0..start.nodes {
+        for node in start.nodes.clone() {
             programs.running.push(Running::start(start, node)?);
         }
         Ok(programs)
@@ -141,9 +144,12 @@ impl Running {
         ]);
         command.args(start.program);
         place(&mut command, start.config, node);
+        if let Some(library) = start.drop_in {
+            drop_in::put_in_front(&mut command, library);
+        }
         // A group of its own: the program's own children end with it.
         command.process_group(0);
-        if node > 0 || std::io::stdin().is_terminal() {
+        if node > start.nodes.start || std::io::stdin().is_terminal() {
             command.stdin(Stdio::null());
         }
         let copied = !matches!(start.look, Look::Plain);

@@ -1,0 +1,58 @@
+//! One side is killed, and the other goes on.
+
+use crate::support::{ALL, Files, Running, Where, compiled};
+use std::time::Duration;
+
+#[test]
+fn a_robust_mutex_says_so_and_locks_are_free() {
+    let Some(program) = compiled("robust.c", &[]) else {
+        return;
+    };
+    let program = program.to_str().unwrap();
+    for place in ALL {
+        let Some(files) = Files::new("robust", place, 2) else {
+            continue;
+        };
+        let mut victim = files.start(1, &[program, "victim"]);
+        let mut survivor = files.start(2, &[program, "survivor"]);
+        assert_eq!(survivor.line().as_deref(), Some("kill it"), "{place:?}");
+        kill(&files, &mut victim);
+        let ended = survivor.wait();
+        assert_eq!(ended.code, Some(0), "{place:?}: {ended:#?}");
+        assert_eq!(ended.out, "EOWNERDEAD\n42\n", "{place:?}: {ended:#?}");
+    }
+}
+
+fn kill(files: &Files, victim: &mut Running) {
+    files.kill_all_of(1);
+    victim.kill();
+}
+
+/// The dead one's transactions are at home, and what it had begun is as if it had not.
+#[test]
+fn lmdb_goes_on_where_pages_are_kept() {
+    let Some(program) = compiled("lmdb.c", &["-llmdb"]) else {
+        return;
+    };
+    let program = program.to_str().unwrap();
+    for place in [Where::Shm, Where::Hosts] {
+        let Some(files) = Files::new("kept", place, 2) else {
+            continue;
+        };
+        let start = |node, words: &[&str]| {
+            let mut command = files.command(node, program);
+            command.args(words).env("RACKMEM_FILES_KEEP", "unlock");
+            Running::start(command)
+        };
+        // It never comes to its end.
+        let mut victim = start(1, &["0", "2", "1000000"]);
+        let survivor = start(2, &["1", "1", "400"]);
+        // Somewhere in the middle: a transaction takes a millisecond or two.
+        std::thread::sleep(Duration::from_millis(1500));
+        kill(&files, &mut victim);
+        let ended = survivor.wait();
+        assert_eq!(ended.code, Some(0), "{place:?}: {ended:#?}");
+        let count: u64 = ended.out.trim().parse().unwrap();
+        assert!(count >= 400, "{place:?}: {ended:#?}");
+    }
+}
