@@ -103,6 +103,11 @@ pub trait Access {
         Ok(None)
     }
 
+    /// What it has read so far, and changes if it commits now; nothing where that is not told.
+    fn footprint(&self) -> Footprint {
+        Footprint::default()
+    }
+
     /// If this run commits, so much has been done. Where a database outlives nodes, that is kept
     /// with it; otherwise it is nothing.
     fn note(&mut self, done: Counts) {

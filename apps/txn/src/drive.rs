@@ -135,6 +135,7 @@ impl<E: Engine> Run<'_, E> {
         let mut desk = Desk {
             run: self,
             node,
+            place,
             terminal: Terminal {
                 w,
                 d: place as u32 % DISTRICTS + 1,
@@ -161,6 +162,8 @@ impl<E: Engine> Run<'_, E> {
 struct Desk<'r, 'a, E> {
     run: &'r Run<'a, E>,
     node: usize,
+    /// Its number among the terminals of the rack.
+    place: usize,
     terminal: Terminal,
     tally: Tally,
 }
@@ -193,18 +196,38 @@ impl<E: Engine> Desk<'_, '_, E> {
     ) -> Result<Option<R>> {
         let since = |it: Instant| it.elapsed().as_nanos() as u64;
         let invoke = since(self.run.began);
-        let outcome: Outcome<R> = self.run.engine.transact(self.node, body)?;
+        let (watch, place) = (self.run.watch, self.place);
+        let wants_open = watch.wants_open();
+        let mut told = |access: &mut dyn Access| {
+            let value = body(access)?;
+            if wants_open {
+                let (returned, footprint) = (None, access.footprint());
+                watch.commits(
+                    place,
+                    &Deed {
+                        invoke,
+                        returned,
+                        footprint,
+                    },
+                );
+            }
+            Ok(value)
+        };
+        let outcome: Outcome<R> = self.run.engine.transact(self.node, &mut told)?;
         let row = self.tally.row(kind);
         for (sum, more) in row.aborts.iter_mut().zip(outcome.aborts) {
             *sum += more;
         }
-        let has_committed = outcome.value.is_some();
-        if has_committed && self.tally.deeds.len() < self.run.plan.deeds {
-            self.tally.deeds.push(Deed {
+        if outcome.value.is_some() {
+            let deed = Deed {
                 invoke,
-                returned: since(self.run.began),
+                returned: Some(since(self.run.began)),
                 footprint: outcome.footprint,
-            });
+            };
+            watch.committed(place, &deed);
+            if self.tally.deeds.len() < self.run.plan.deeds {
+                self.tally.deeds.push(deed);
+            }
         }
         Ok(outcome.value)
     }

@@ -47,6 +47,7 @@ mod drive;
 mod engine;
 mod error;
 mod generate;
+mod history;
 mod inputs;
 mod keys;
 mod last_name;
@@ -69,6 +70,7 @@ pub use engine::{
     RackLock,
 };
 pub use error::{Result, TxnError};
+pub use history::{History, Recorder, Remember};
 pub use inputs::{Remote, Terminal};
 pub use layout::{Cell, Layout, NAME, Ordered, Part, Space};
 pub use load::{Unwatched, Watch, load};

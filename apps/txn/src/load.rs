@@ -8,6 +8,7 @@ use crate::keys;
 use crate::random::{Constants, Random};
 use crate::scale::DISTRICTS;
 use crate::schema::{DistrictTakings, NextOrder, Takings};
+use crate::tally::Deed;
 use rackmem::Value;
 use zerocopy::IntoBytes;
 
@@ -26,6 +27,22 @@ pub trait Watch: Sync {
 
     /// Whether to end.
     fn stop(&self) -> bool {
+        false
+    }
+
+    /// A transaction of a terminal has committed.
+    fn committed(&self, terminal: usize, deed: &Deed) {
+        let _ = (terminal, deed);
+    }
+
+    /// One is going to commit: it is cut off here if its node dies. It may be told again, of others
+    /// versions.
+    fn commits(&self, terminal: usize, deed: &Deed) {
+        let _ = (terminal, deed);
+    }
+
+    /// Whether that is to be told.
+    fn wants_open(&self) -> bool {
         false
     }
 }

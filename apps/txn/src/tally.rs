@@ -108,8 +108,8 @@ impl Counts {
 pub struct Deed {
     /// When it began; nanoseconds of the run.
     pub invoke: u64,
-    /// When it was known to have committed.
-    pub returned: u64,
+    /// When it was known to have committed; nothing: nobody knows whether it has.
+    pub returned: Option<u64>,
     /// What it has read and changed.
     pub footprint: Footprint,
 }

@@ -16,7 +16,7 @@
 //! so the judge is linear in the history, and never gives up.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A transaction that has taken effect, or an operation on one key.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -57,6 +57,35 @@ pub fn check<K: Ord + Clone>(deeds: &[Deed<K>]) -> Result<(), Disorder<K>> {
             let cycle = cycle.into_iter().filter(|node| *node < deeds.len());
             Err(Disorder::Cycle(cycle.collect()))
         }
+    }
+}
+
+/// Of transactions of which nobody knows whether they have taken effect, those that have: others
+/// have read a version that nobody else would have made. Where all that is written was read before,
+/// that finds all whose effects anybody has met; the others are left out.
+pub fn seen<K: Ord + Clone>(deeds: &[Deed<K>], unknown: Vec<Deed<K>>) -> Vec<Deed<K>> {
+    let mut makers: BTreeMap<(K, u64), usize> = BTreeMap::new();
+    for version in unknown.iter().flat_map(|deed| &deed.writes) {
+        *makers.entry(version.clone()).or_default() += 1;
+    }
+    for version in deeds.iter().flat_map(|deed| &deed.writes) {
+        if let Some(count) = makers.get_mut(version) {
+            *count += 1;
+        }
+    }
+    let tells = |version: &&(K, u64)| makers.get(*version) == Some(&1);
+    let reads = |deed: &Deed<K>| deed.reads.iter().filter(tells).cloned().collect::<Vec<_>>();
+    let mut read: BTreeSet<(K, u64)> = deeds.iter().flat_map(reads).collect();
+    let (mut seen, mut rest) = (Vec::new(), unknown);
+    loop {
+        let is_seen = |deed: &Deed<K>| deed.writes.iter().any(|version| read.contains(version));
+        let (more, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_seen);
+        if more.is_empty() {
+            return seen;
+        }
+        read.extend(more.iter().flat_map(reads));
+        seen.extend(more);
+        rest = others;
     }
 }
 
@@ -257,6 +286,41 @@ mod tests {
         };
         assert_eq!(late(10), Ok(()));
         assert_eq!(late(11), Err(Disorder::Cycle(vec![0, 1])));
+    }
+
+    /// Of a transfer nobody was told the end. It has taken effect if one of its versions was read,
+    /// and then all of it has.
+    #[test]
+    fn what_nobody_was_told_of_has_happened_if_it_was_seen() {
+        let transfer = || deed((1, 0), &[('a', 2), ('b', 2)], &[('a', 4), ('b', 4)]);
+        let after = |reads| vec![deed((5, 6), reads, &[])];
+        let judged = |mut deeds: Vec<Deed<char>>, unknown| {
+            let seen = seen(&deeds, unknown);
+            let count = seen.len();
+            deeds.extend(seen);
+            (count, check(&deeds).is_ok())
+        };
+        let both = after(&[('a', 4), ('b', 4)]);
+        assert_eq!(judged(both, vec![transfer()]), (1, true));
+        let half = after(&[('a', 4), ('b', 2)]);
+        assert_eq!(judged(half, vec![transfer()]), (1, false));
+        let none = after(&[('a', 2), ('b', 2)]);
+        assert_eq!(judged(none, vec![transfer()]), (0, true));
+        // What is known of one by another of which that was not known, either.
+        let next = deed((3, 0), &[('b', 4)], &[('c', 2)]);
+        let last = after(&[('a', 2), ('c', 2)]);
+        assert_eq!(judged(last, vec![transfer(), next]), (2, false));
+    }
+
+    /// One that was given up, and another one that has made the same version.
+    #[test]
+    fn what_others_have_made_as_well_is_not_seen() {
+        let given_up = deed((1, 0), &[('a', 2), ('b', 2)], &[('b', 4)]);
+        let deeds = [
+            deed((2, 3), &[('b', 2)], &[('b', 4)]),
+            deed((5, 6), &[('b', 4)], &[]),
+        ];
+        assert!(seen(&deeds, vec![given_up]).is_empty());
     }
 
     #[test]

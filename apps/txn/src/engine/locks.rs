@@ -356,6 +356,10 @@ impl Access for Run<'_> {
         Ok(self.engine.cells.load(self.node, cell)?.bytes)
     }
 
+    fn footprint(&self) -> Footprint {
+        Footprint::of(&self.cells, RISE)
+    }
+
     fn note(&mut self, done: Counts) {
         self.done = self.done.and(done);
     }

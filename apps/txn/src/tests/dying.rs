@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 /// More steps than a commit or settling has.
 const MOST: usize = 200;
 /// Who dies.
-const DEAD: usize = 2;
+pub(super) const DEAD: usize = 2;
 /// Who settles its logs.
-const LIVES: usize = 0;
+pub(super) const LIVES: usize = 0;
 
 /// At which step a node dies.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Dying {
 }
 
 /// Whose records are of several blocks of 256 bytes.
-fn database(rack: &Rack) -> Locks {
+pub(super) fn database(rack: &Rack) -> Locks {
     let scale = Scale {
         items: 30,
         customers: 10,
@@ -126,7 +126,7 @@ fn dies_at(
 
 const KINDS: [Kind; 3] = [Kind::NewOrder, Kind::Payment, Kind::Delivery];
 
-fn rack() -> Rack {
+pub(super) fn rack() -> Rack {
     Rack::builder(3).block_size(256).build().unwrap()
 }
 

@@ -12,6 +12,7 @@ use rackmem_sim::serial;
 
 mod delegated;
 mod dying;
+mod history;
 mod killed;
 pub(crate) use dying::Dying;
 
@@ -66,7 +67,7 @@ fn is_serial(done: &Done) -> bool {
 fn have_order(deeds: &[crate::Deed]) -> bool {
     let deed = |deed: &crate::Deed| serial::Deed {
         invoke: deed.invoke,
-        returned: Some(deed.returned),
+        returned: deed.returned,
         reads: deed.footprint.reads.clone(),
         writes: deed.footprint.writes.clone(),
     };

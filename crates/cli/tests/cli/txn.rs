@@ -49,7 +49,8 @@ fn engines_leave_a_consistent_database() {
 #[test]
 fn nodes_are_processes() {
     for (engine, fabric) in [("locks", "udp"), ("objects", "shm"), ("delegate", "udp")] {
-        let more = ["--engine", engine, "--fabric", fabric, "--processes"];
+        let rack = ["--engine", engine, "--fabric", fabric];
+        let more = [&rack[..], &["--processes", "--judge"]].concat();
         let output = run(&[&["txn", "--json"], &SMALL[..], &more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         let told: Value = serde_json::from_str(&stdout(&output)).expect("one object");
@@ -59,6 +60,9 @@ fn nodes_are_processes() {
         );
         assert!(told["tpmC"].as_f64() > Some(0.0), "{told}");
         assert!(told["packets"].as_u64() > Some(0), "{told}");
+        let judged = &told["judged"];
+        assert!(judged["transactions"].as_u64() > Some(0), "{told}");
+        assert!(judged["disorder"].is_null(), "{told}");
     }
 }
 
@@ -135,7 +139,7 @@ fn a_database_with_copies_outlives_processes() {
     for [copies, nodes, kill] in [["3", "4", "1"], ["5", "5", "2"]] {
         let size = ["--items", "100", "--customers", "30", "--seconds", "8"];
         let rack = ["--copies", copies, "--nodes", nodes, "--processes"];
-        let kill_some = ["--kill", kill];
+        let kill_some = ["--kill", kill, "--judge"];
         let output = run(&[&["txn", "--json"], &size[..], &rack, &kill_some].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         let told: Value = serde_json::from_str(&stdout(&output)).expect("one object");
@@ -146,6 +150,12 @@ fn a_database_with_copies_outlives_processes() {
         assert_eq!(killed, kill.parse().ok(), "{told}");
         assert!(survived["gap_seconds"].as_f64() > Some(0.0), "{told}");
         assert!(survived["counted"]["orders"].as_u64() > Some(0), "{told}");
+        let judged = &told["judged"];
+        assert!(judged["transactions"].as_u64() > Some(100), "{told}");
+        assert!(
+            judged["cut_off"].is_u64() && judged["disorder"].is_null(),
+            "{told}"
+        );
     }
 }
 

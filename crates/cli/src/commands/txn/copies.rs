@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::rack_args::ModeArg;
 use rackmem::Node;
 use rackmem_txn::{Copies, Layout, Locks};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Copies that a region may have, of which a majority is there when fewer than half are dead.
@@ -64,29 +64,34 @@ pub fn locks(args: &TxnArgs, nodes: &[Node], layout: Layout) -> Result<Locks> {
     locks.map_err(failure)
 }
 
-/// Where members of a rack of processes find each other; gone with the value.
-pub struct Members(PathBuf);
+/// A folder that nobody else has; gone with the value.
+pub struct Folder(PathBuf);
 
-impl Members {
-    /// A folder that nobody else has.
-    pub fn new() -> Result<Members> {
+impl Folder {
+    /// An empty one.
+    pub fn new() -> Result<Folder> {
         let name = format!("rackmem-txn-{:016x}", fastrand::u64(..));
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder)?;
-        Ok(Members(folder))
+        Ok(Folder(folder))
     }
 
-    /// Lines of the rack's file.
-    pub fn lines(&self) -> String {
-        format!("membership = \"dir:{}\"\n{LEASE}", self.0.display())
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 }
 
-impl Drop for Members {
+impl Drop for Folder {
     fn drop(&mut self) {
         // What cannot be removed is in the system's folder for such things.
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// Lines of the file of a rack whose members find each other in a folder.
+pub fn lines(members: &Folder) -> String {
+    format!("membership = \"dir:{}\"\n{LEASE}", members.path().display())
 }
 
 /// Waits until all nodes are members: there are no copies before.

@@ -1,6 +1,7 @@
 //! Nodes that are killed while terminals run, and what is seen of it.
 
 use super::TxnArgs;
+use super::histories::Histories;
 use super::play::Watcher;
 use crate::crew::Crew;
 use crate::halt::{Halt, Played, wrong};
@@ -27,9 +28,15 @@ pub struct Survived {
 
 /// Has all nodes run, and kills as many as are to be killed at moments by chance, fewer than have a
 /// majority of the copies; what those say that live.
-pub fn run(crew: &mut Crew, args: &TxnArgs, stop: &Stop) -> Played<(Vec<Value>, Survived)> {
+pub fn run(
+    crew: &mut Crew,
+    args: &TxnArgs,
+    histories: Option<&Histories>,
+    stop: &Stop,
+) -> Played<(Vec<Value>, Survived)> {
     let began = Instant::now();
-    crew.tell_all("run")?;
+    let into = histories.map(|it| format!(" {}", it.folder().display()));
+    crew.tell_all(&format!("run{}", into.unwrap_or_default()))?;
     let mut random = Rng::new();
     let mut survived = Survived::default();
     for at in moments(&mut random, args) {

@@ -1,6 +1,7 @@
 //! `rackmem txn`: TPC-C's transactions on a database in the memory of a rack.
 
 mod copies;
+mod histories;
 mod kills;
 mod outside;
 mod play;
@@ -32,7 +33,7 @@ Examples:
   rackmem txn --mode directory --fabric udp         on a classic directory, for comparison
   rackmem txn --fabric udp --loss 0.01 --judge      packets are lost, and the history is judged
   rackmem txn --processes --nodes 2                 a process for each node, over UDP or --fabric shm
-  rackmem txn --copies 3 --processes --kill 1 --items 1000 --customers 100 --threads 2
+  rackmem txn --copies 3 --processes --kill 1 --judge --items 1000 --customers 100 --threads 2
                                                     a node dies, and the others have all that has committed
   rackmem txn --vs sqlite                           beside SQLite in memory, by one process of python3
   rackmem txn --items 1000 --customers 100          a small database: another benchmark
@@ -88,9 +89,8 @@ pub struct TxnArgs {
     /// Draw other rows and orders for each N
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Judge as well whether the history of all transactions is strictly serializable, up to
-    /// 200,000 of them
-    #[arg(long, conflicts_with = "processes")]
+    /// Judge as well whether the history is strictly serializable, of 200,000 transactions at most
+    #[arg(long)]
     judge: bool,
     /// Run each node in a process of its own, over UDP or --fabric shm
     #[arg(long, conflicts_with_all = ["pcap", "trace"])]

@@ -1,5 +1,6 @@
 //! The run: load, drive, check, judge.
 
+use super::histories::judge;
 use super::kills::Survived;
 use super::outside::Outside;
 use super::{EngineArg, TxnArgs, VsArg, copies, failure, processes, show};
@@ -11,10 +12,9 @@ use crate::stop::Stop;
 use indicatif::{ProgressBar, ProgressStyle};
 use rackmem::Rack;
 use rackmem::guest::Guest;
-use rackmem_sim::serial;
 use rackmem_txn::{
-    Delegated, Done, Engine, Layout, Limit, Objects, OneLock, Plan, Report, Watch, check, drive,
-    load,
+    Delegated, Done, Engine, History, Layout, Limit, Objects, OneLock, Plan, Report, Watch, check,
+    drive, load,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,10 +39,21 @@ pub struct Played {
     /// Packets that were received while terminals ran.
     pub packets: u64,
     pub report: Report,
-    /// How many transactions were judged, and why they have no order, if so.
-    pub judged: Option<(usize, Option<String>)>,
+    /// What was judged.
+    pub judged: Option<Judged>,
     /// What deaths have come to, where the database has copies.
     pub survived: Option<Survived>,
+}
+
+/// What came of judging a history.
+#[derive(Clone, Default)]
+pub struct Judged {
+    /// Transactions whose terminals know that they have committed.
+    pub told: usize,
+    /// Those that a death has cut off, and others have seen: they have committed, too.
+    pub cut_off: usize,
+    /// Why they have no order, if so.
+    pub why: Option<String>,
 }
 
 impl Task<'_> {
@@ -131,13 +142,17 @@ impl Task<'_> {
         }
         let before = packets(rack);
         let watcher = Watcher::new(self, "running");
-        let done = drive(engine, &self.plan(), &watcher).map_err(failure)?;
+        let mut done = drive(engine, &self.plan(), &watcher).map_err(failure)?;
         drop(watcher);
         let packets = packets(rack) - before;
         let watcher = Watcher::new(self, "checking all rows");
         let report = check(engine, &done.tally.counts()).map_err(failure)?;
         drop(watcher);
-        let judged = self.args.judge.then(|| judge(&done));
+        let judged = self.args.judge.then(|| {
+            let deeds = std::mem::take(&mut done.tally.deeds);
+            let open = Vec::new();
+            judge(History { deeds, open })
+        });
         Ok(Some(Played {
             engine: E::NAME,
             loading,
@@ -172,24 +187,10 @@ impl Task<'_> {
             return Err(Failure::new(cause, next));
         }
         match &played.judged {
-            Some((_, Some(why))) => Err(Failure::new(why.clone(), next)),
+            Some(Judged { why: Some(why), .. }) => Err(Failure::new(why.clone(), next)),
             _ => Ok(()),
         }
     }
-}
-
-/// Whether what was remembered has an order.
-fn judge(done: &Done) -> (usize, Option<String>) {
-    let deeds = done.tally.deeds.iter().map(|deed| serial::Deed {
-        invoke: deed.invoke,
-        returned: Some(deed.returned),
-        reads: deed.footprint.reads.clone(),
-        writes: deed.footprint.writes.clone(),
-    });
-    let deeds: Vec<_> = deeds.collect();
-    let disorder = serial::check(&deeds).err();
-    let why = disorder.map(|why| format!("the history is not strictly serializable: {why:?}"));
-    (deeds.len(), why)
 }
 
 /// Shows how far it is, and looks for Ctrl-C.

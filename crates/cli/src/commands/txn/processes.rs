@@ -1,7 +1,8 @@
 //! A rack of processes: this side starts them and tells them when to do what; each loads the rows
 //! of its node and has its terminals, and the first one checks all rows.
 
-use super::copies::{self, Members};
+use super::copies::{self, Folder};
+use super::histories::{self, Histories, recorder};
 use super::kills::{self, Gap};
 use super::play::{Played, Task, Watcher};
 use super::{EngineArg, failure};
@@ -15,8 +16,8 @@ use crate::rack_args::packets;
 use rackmem::Rack;
 use rackmem_txn::transactions::Kind;
 use rackmem_txn::{
-    Counts, Delegated, Done, Engine, Finding, Layout, Locks, Objects, OneLock, RackLock, Report,
-    Tally, check, drive, load,
+    Counts, Delegated, Done, Engine, Finding, Layout, Locks, Objects, OneLock, Plan, RackLock,
+    Remember, Report, Tally, check, drive, drive_since, load,
 };
 use serde_json::{Value, json};
 use std::io::BufRead;
@@ -40,8 +41,9 @@ pub fn run(task: &Task<'_>) -> Result<Option<Played>> {
 
 fn play(task: &Task<'_>) -> halt::Played<Played> {
     let (rack, stop) = (&task.args.rack, &task.stop);
-    let members = task.args.copies.map(|_| Members::new()).transpose()?;
-    let more = members.as_ref().map(Members::lines).unwrap_or_default();
+    let members = task.args.copies.map(|_| Folder::new()).transpose()?;
+    let more = members.as_ref().map(copies::lines).unwrap_or_default();
+    let histories = task.args.judge.then(Histories::new).transpose()?;
     let lines = format!("{LINES}{}{more}", rack.fabric_of_processes()?);
     let start = Start {
         rack,
@@ -57,7 +59,7 @@ fn play(task: &Task<'_>) -> halt::Played<Played> {
     drop(watcher);
     let loading = began.elapsed();
     let watcher = Watcher::new(task, "running, in processes");
-    let (ran, mut survived) = kills::run(&mut crew, task.args, stop)?;
+    let (ran, mut survived) = kills::run(&mut crew, task.args, histories.as_ref(), stop)?;
     drop(watcher);
     let (done, packets) = together(&ran)?;
     let counts = done.tally.counts();
@@ -74,6 +76,9 @@ fn play(task: &Task<'_>) -> halt::Played<Played> {
     if let Some(counted) = survived.counted {
         kills::compare(counts, counted, !survived.killed.is_empty())?;
     }
+    let killed: Vec<usize> = survived.killed.iter().map(|it| it.0).collect();
+    let judged = histories.map(|it| it.judge(rack.nodes, &killed));
+    let judged = judged.transpose()?;
     let engine = match task.args.engine {
         EngineArg::Locks => Locks::NAME,
         EngineArg::Objects => Objects::NAME,
@@ -86,7 +91,7 @@ fn play(task: &Task<'_>) -> halt::Played<Played> {
         done,
         packets,
         report,
-        judged: None,
+        judged,
         survived: task.args.copies.map(|_| survived),
     })
 }
@@ -174,7 +179,10 @@ fn serve<E: Engine>(
                 load(engine, task.args.seed, &watcher).map_err(failure)?;
                 json!({"loaded": true})
             }
-            Some("run") => run_terminals(task, rack, engine)?,
+            Some("run") => {
+                let folder = line.strip_prefix("run ").map(Path::new);
+                run_terminals(task, rack, engine, folder)?
+            }
             Some("check") => {
                 let mut next = || words.next().and_then(|it| it.parse().ok()).unwrap_or(0);
                 let counts = Counts {
@@ -197,11 +205,35 @@ fn serve<E: Engine>(
     Ok(Ended::Done)
 }
 
-/// Has the terminals run.
-fn run_terminals<E: Engine>(task: &Task<'_>, rack: &Rack, engine: &E) -> Result<Value> {
+/// Has the terminals run, and their history written into a folder.
+fn run_terminals<E: Engine>(
+    task: &Task<'_>,
+    rack: &Rack,
+    engine: &E,
+    folder: Option<&Path>,
+) -> Result<Value> {
     let watcher = Watcher::new(task, "");
-    let (before, gap) = (packets(rack), Gap::new(&watcher));
-    let done = drive(engine, &task.plan(), &gap).map_err(failure)?;
+    let (before, gap, plan) = (packets(rack), Gap::new(&watcher), task.plan());
+    let done = match folder {
+        None => drive(engine, &plan, &gap).map_err(failure)?,
+        Some(folder) => {
+            let remember = Remember {
+                deeds: plan.deeds,
+                outlives: task.args.kill.is_some(),
+            };
+            let id = usize::from(engine.nodes()[0].id());
+            let recorder = recorder(folder, id, remember, &gap)?;
+            // What is in the file is not kept here as well.
+            let plan = Plan { deeds: 0, ..plan };
+            let (done, error) = drive_since(engine, &plan, &recorder, recorder.began());
+            if let Some(error) = error {
+                return Err(failure(error));
+            }
+            let written = recorder.finish();
+            written.map_err(|error| histories::broken(folder, &error))?;
+            done
+        }
+    };
     Ok(json!({
         "tally": tally(&done.tally),
         "seconds": done.time.as_secs_f64(),

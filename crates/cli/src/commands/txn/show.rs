@@ -2,7 +2,7 @@
 
 use super::kills::Survived;
 use super::outside::Outside;
-use super::play::{Played, Task};
+use super::play::{Judged, Played, Task};
 use crate::out;
 use crate::size::count;
 use rackmem_bench::table::{Align, Table};
@@ -56,14 +56,25 @@ pub fn print(task: &Task<'_>, played: &Played, outside: Option<&Outside>) {
     out::table(&conditions(played));
     out::line(match &played.judged {
         None => "The history was not judged (--judge).".to_owned(),
-        Some((many, None)) => format!(
-            "{} transactions judged: strictly serializable.",
-            count(*many as u64)
-        ),
-        Some((many, Some(why))) => format!("{} transactions judged: {why}.", count(*many as u64)),
+        Some(judged) => judgement(judged, args.processes),
     });
     if let Some(outside) = outside {
         out::line(beside(outside));
+    }
+}
+
+fn judgement(judged: &Judged, is_of_processes: bool) -> String {
+    let mut text = format!("{} transactions judged", count(judged.told as u64));
+    if judged.cut_off > 0 {
+        let cut_off = count(judged.cut_off as u64);
+        text += &format!(", and {cut_off} that a death cut off and others have seen");
+    }
+    if is_of_processes {
+        text += ", by the clock of this host, which has all nodes";
+    }
+    match &judged.why {
+        None => text + ": strictly serializable.",
+        Some(why) => format!("{text}: {why}."),
     }
 }
 
@@ -86,6 +97,10 @@ fn deaths(copies: u8, survived: &Survived) -> String {
         );
     }
     text + "\n"
+}
+
+fn judged(judged: &Judged) -> Value {
+    json!({"transactions": judged.told, "cut_off": judged.cut_off, "disorder": judged.why})
 }
 
 fn survived(survived: &Survived) -> Value {
@@ -225,7 +240,7 @@ fn object(task: &Task<'_>, played: &Played, outside: Option<&Outside>) -> Value 
         "transactions": Kind::ALL.map(|row| transaction(row.0)),
         "holds": played.report.holds(),
         "conditions": Condition::ALL.iter().map(condition).collect::<Vec<_>>(),
-        "judged": played.judged.as_ref().map(|(many, why)| json!({"transactions": many, "disorder": why})),
+        "judged": played.judged.as_ref().map(judged),
         "outside": outside,
         "copies": args.copies,
         "survived": played.survived.as_ref().map(survived),
