@@ -61,6 +61,7 @@ pub use error::{
     LeaveError, LockError, LockShape, OpenError, RackError, RegionError, Result, SteerError,
     TransactionError,
 };
+pub use faulting::FaultMode;
 pub use node::Node;
 pub use paging::{CoherentPages, FaultCounts, Mapped, OnLost, PageCounts, Pinned};
 pub use rack::Rack;

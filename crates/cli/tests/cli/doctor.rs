@@ -10,7 +10,12 @@ fn every_check_is_complete() {
     let found: Value = serde_json::from_str(&stdout(&output)).expect("one object");
     let checks = found["checks"].as_array().expect("a list");
     assert!(checks.len() >= 10);
-    for name in ["cache operations", "memory of several machines", "wake-ups"] {
+    for name in [
+        "cache operations",
+        "mapped memory",
+        "memory of several machines",
+        "wake-ups",
+    ] {
         assert!(checks.iter().any(|check| check["check"] == name), "{name}");
     }
     for check in checks {

@@ -20,10 +20,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
-/// How long a page stays that a program has just been shown, in nanoseconds: long enough for the
-/// instruction that asked, and for some more, where nodes take a page from each other.
-pub(crate) const HOLD: u64 = 10_000;
-
 /// Parts of the pages that make room among themselves.
 const PARTS: usize = 64;
 
@@ -91,6 +87,16 @@ pub enum OnLost {
 /// Who says what becomes of an access whose block cannot be had: where in the mapping, whether it
 /// stores, and why.
 pub(crate) type Lost = Arc<dyn Fn(usize, bool, &AccessError) -> OnLost + Send + Sync>;
+
+/// What came of showing a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shown {
+    Yes,
+    /// The copy does not allow it, or this process cannot show that it is alive.
+    No,
+    /// The system does not allow it: the number of its error.
+    Refused(i32),
+}
 
 /// What a mapping has done.
 #[derive(Default)]
@@ -282,7 +288,8 @@ impl Frames {
             return;
         }
         // Longer than that nobody waits, whatever the word becomes.
-        let until = pages::rest(word >> SINCE, self.now(), HOLD);
+        let hold = self.view.mode().hold();
+        let until = pages::rest(word >> SINCE, self.now(), hold);
         while until.is_some_and(|until| self.now() < until) {
             std::hint::spin_loop();
         }
@@ -320,18 +327,20 @@ impl Frames {
 
     /// Gives the program's mapping the right that a fault has asked for, if this node's copy
     /// allows it.
-    pub fn show(&self, nth: usize, writes: bool) -> bool {
+    pub fn show(&self, nth: usize, writes: bool) -> Shown {
         let locked = self.lock(nth, Stop::Nothing);
-        let shown = Right::is_enough(locked.status(), writes) && locked.show(writes);
-        if shown {
-            self.counters.shown.fetch_add(1, Relaxed);
+        match Right::is_enough(locked.status(), writes) {
+            true => {
+                self.counters.shown.fetch_add(1, Relaxed);
+                locked.show(writes)
+            }
+            false => Shown::No,
         }
-        shown
     }
 
     /// The same where this thread has the entry's lock, and what is about to become of the copy
     /// allows it.
-    pub fn show_locked(&self, nth: usize, writes: bool) -> bool {
+    pub fn show_locked(&self, nth: usize, writes: bool) -> Shown {
         // Its lock is whose it was.
         std::mem::ManuallyDrop::new(LockedPage { frames: self, nth }).show(writes)
     }
@@ -413,7 +422,8 @@ impl LockedPage<'_> {
     pub fn show_pinned(&self) {
         let pinned = right((self.word() & PINNED) >> PINNED_AT);
         if pinned > right_of(self.word()) && Right::of(self.status()) >= pinned {
-            self.show(pinned == Right::Store);
+            // Where it cannot be, system calls fail and faults say why.
+            let _ = self.show(pinned == Right::Store);
         }
     }
 
@@ -433,20 +443,20 @@ impl LockedPage<'_> {
         self.give(left);
     }
 
-    /// Whether the program can load there now, and store.
-    fn show(&self, writes: bool) -> bool {
+    /// Lets the program load there, and store.
+    fn show(&self, writes: bool) -> Shown {
         let (view, bytes) = (&self.frames.view, self.frames.bytes(self.nth));
         if self.frames.closed.load(SeqCst) {
-            return false;
+            return Shown::No;
         }
         let (mut acts, right) = pages::showing(right_of(self.word()), writes);
-        let shown = acts.all(|act| view.act(act, bytes.clone()).is_ok());
-        if shown {
-            self.give(right);
-            self.put(!((1 << SINCE) - 1), self.frames.now() << SINCE);
-            self.framed();
+        if let Err(error) = acts.try_for_each(|act| view.act(act, bytes.clone())) {
+            return Shown::Refused(error.raw_os_error().unwrap_or(0));
         }
-        shown
+        self.give(right);
+        self.put(!((1 << SINCE) - 1), self.frames.now() << SINCE);
+        self.framed();
+        Shown::Yes
     }
 
     fn framed(&self) {

@@ -5,7 +5,7 @@
 //! it leaves, or until a fault sends it home.
 
 use super::cache::{Cache, Locked};
-use super::mapped::{Frames, LockedPage, Stop};
+use super::mapped::{Frames, LockedPage, Shown, Stop};
 use crate::error::RegionError;
 use rackmem_fabric::Whole;
 use rackmem_proto::flowcc::LocalStatus;
@@ -222,16 +222,16 @@ impl NodeCache {
     }
 
     /// Gives the program's mapping a right to a page, if this node's copy allows it.
-    pub fn show(&self, tag: Tag, writes: bool) -> bool {
+    pub fn show(&self, tag: Tag, writes: bool) -> Shown {
         let valid = |frames: &Frames, page| frames.status(page) != LocalStatus::Invalid;
         let page = self.page_of(tag, valid).and_then(|entry| self.page(entry));
-        page.is_some_and(|(frames, page)| frames.show(page, writes))
+        page.map_or(Shown::No, |(frames, page)| frames.show(page, writes))
     }
 
     /// The same where this thread has the entry's lock, and a copy that allows it is in place.
-    pub fn show_locked(&self, entry: usize, writes: bool) -> bool {
+    pub fn show_locked(&self, entry: usize, writes: bool) -> Shown {
         let page = self.page(entry);
-        page.is_some_and(|(frames, page)| frames.show_locked(page, writes))
+        page.map_or(Shown::No, |(frames, page)| frames.show_locked(page, writes))
     }
 
     pub fn status(&self, entry: usize) -> LocalStatus {

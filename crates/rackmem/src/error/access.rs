@@ -55,6 +55,14 @@ pub enum AccessError {
         /// How many it has.
         of: usize,
     },
+    /// The system does not put the block's page into the mapping: its addresses are not the
+    /// mapping's any more, or the process has as many mappings as it may (`vm.max_map_count`).
+    NotShown {
+        /// The block's global address.
+        addr: u64,
+        /// The number of the operating system's error.
+        os: i32,
+    },
     /// The block's last content died with a node.
     Lost {
         /// The block's global address.
@@ -140,6 +148,7 @@ family!(AccessError, "access", through [Rack],
     WrongContract => "wrong-contract",
     BadRange => "bad-range",
     OutOfBounds => "out-of-bounds",
+    NotShown => "not-shown",
     Lost => "lost",
     Interrupted => "interrupted",
     NoQuorum => "no-quorum",
@@ -206,6 +215,11 @@ impl AccessError {
                     "{len} elements from number {at} on are not all among {of}"
                 )
             }
+            AccessError::NotShown { addr, os } => write!(
+                f,
+                "the page of block {addr:#018x} cannot be mapped: {}",
+                std::io::Error::from_raw_os_error(*os)
+            ),
             AccessError::Lost { addr } => {
                 write!(f, "the last content of block {addr:#018x} died with a node")
             }
@@ -274,6 +288,7 @@ impl AccessError {
             | AccessError::WrongContract { .. }
             | AccessError::BadRange { .. }
             | AccessError::OutOfBounds { .. }
+            | AccessError::NotShown { .. }
             | AccessError::Lost { .. }
             | AccessError::NoQuorum { .. }
             | AccessError::Removed { .. }
@@ -301,6 +316,9 @@ impl AccessError {
             }
             AccessError::OutOfBounds { .. } => {
                 "stay within its length (`SharedSlice::len`, `Region::bytes`)"
+            }
+            AccessError::NotShown { .. } => {
+                "do not unmap what a handle is on, raise vm.max_map_count, or map with `FaultMode::Signal`"
             }
             AccessError::Lost { .. } => {
                 "go on with what its home has (`Node::accept_loss`) or with zeros (`Node::accept_empty`)"

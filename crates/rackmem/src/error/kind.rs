@@ -118,7 +118,12 @@ const KINDS: &[(ErrorKind, &[&str])] = &[
     (ErrorKind::Closed, &["closed", "fenced", "expelled"]),
     (
         ErrorKind::NoPaging,
-        &["no-paging", "not-mappable", "too-many-mappings"],
+        &[
+            "no-paging",
+            "not-mappable",
+            "not-shown",
+            "too-many-mappings",
+        ],
     ),
     (ErrorKind::Stale, &["stale", "late-section"]),
 ];

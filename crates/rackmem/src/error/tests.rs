@@ -47,6 +47,7 @@ fn access() -> Vec<AccessError> {
             len: 2,
             of: 10,
         },
+        AccessError::NotShown { addr: ADDR, os: 12 },
         AccessError::Lost { addr: ADDR },
         AccessError::Interrupted { addr: ADDR },
         AccessError::NoQuorum {

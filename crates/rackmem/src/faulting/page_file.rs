@@ -7,6 +7,7 @@
 use crate::error::RegionError;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;
@@ -138,6 +139,24 @@ impl PageFile {
         // SAFETY: it changes a file that is ours. What is mapped of it stays valid words: an absent
         // page comes with its content when it is touched.
         match unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, len) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// What loads and stores of the mapping may do with these pages: `PROT_NONE` and the like. When
+    /// it returns no processor does more.
+    pub fn allow(&self, bytes: Range<usize>, access: libc::c_int) -> io::Result<()> {
+        if bytes.end > self.len || bytes.start > bytes.end {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        // SAFETY: pages of this mapping. Who touches one without the right has a fault, which is
+        // handled.
+        let done = unsafe {
+            let first = self.at.cast::<u8>().add(bytes.start);
+            libc::mprotect(first.cast(), bytes.len(), access)
+        };
+        match done {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }

@@ -1,6 +1,6 @@
-//! Page faults that are signals: `SIGBUS` comes to the thread that has loaded or stored, and the
-//! handler does for it what a call of this library would do. A thread of its own would be one
-//! switch there and one back.
+//! Page faults that are signals: `SIGBUS` (of userfaultfd) or `SIGSEGV` (of rights) comes to the
+//! thread that has loaded or stored, and the handler does for it what a call of this library would
+//! do. A thread of its own would be one switch there and one back.
 //!
 //! The handler locks and allocates, which handlers must not do that interrupt a thread anywhere.
 //! This one interrupts an instruction of the program's that touches a page of a mapping, and no
@@ -32,8 +32,8 @@ static SERVED: [Range; RANGES] = [const {
     }
 }; RANGES];
 
-/// What the program did about the signal before; there is one handler in a process.
-static BEFORE: OnceLock<Before> = OnceLock::new();
+/// What the program did about both signals before; there is one handler of each in a process.
+static BEFORE: [OnceLock<Before>; 2] = [const { OnceLock::new() }; 2];
 static CHANGES: Mutex<()> = Mutex::new(());
 
 struct Before(libc::sigaction);
@@ -47,14 +47,18 @@ unsafe impl Sync for Before {}
 pub(crate) struct Served(&'static Range);
 
 impl Served {
-    /// `None`: there are as many as there can be. What brings pages is kept for ever: a thread may
-    /// be in it.
-    pub fn begin((start, len): (usize, usize), bring: Bring) -> Option<Served> {
+    /// `signal` is `SIGBUS` or `SIGSEGV`. `None`: there are as many as there can be. What brings
+    /// pages is kept for ever: a thread may be in it.
+    pub fn begin(
+        signal: libc::c_int,
+        (start, len): (usize, usize),
+        bring: Bring,
+    ) -> Option<Served> {
         let turn = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
         let range = SERVED.iter().find(|range| range.start.load(Relaxed) == 0)?;
         range.bring.store(Box::into_raw(Box::new(bring)), Relaxed);
         range.len.store(len, Relaxed);
-        BEFORE.get_or_init(install);
+        before(signal).get_or_init(|| install(signal));
         range.start.store(start, Release);
         drop(turn);
         Some(Served(range))
@@ -67,7 +71,11 @@ impl Drop for Served {
     }
 }
 
-fn install() -> Before {
+fn before(signal: libc::c_int) -> &'static OnceLock<Before> {
+    &BEFORE[usize::from(signal == libc::SIGSEGV)]
+}
+
+fn install(signal: libc::c_int) -> Before {
     // SAFETY: all zeros are a valid `sigaction`: no flags, no signals masked.
     let (mut ours, mut before): (libc::sigaction, libc::sigaction) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
@@ -75,7 +83,7 @@ fn install() -> Before {
     ours.sa_flags = libc::SA_SIGINFO;
     // SAFETY: `on_fault` is a handler of this kind and returns where it was called, and both
     // structs live for the length of the call.
-    unsafe { libc::sigaction(libc::SIGBUS, &ours, &mut before) };
+    unsafe { libc::sigaction(signal, &ours, &mut before) };
     Before(before)
 }
 
@@ -131,14 +139,14 @@ extern "C" fn on_fault(
     pass_on(signal, info, context);
 }
 
-fn say(error: &AccessError, stores: bool) {
+pub(super) fn say(error: &AccessError, stores: bool) {
     let what = if stores { "store" } else { "load" };
     eprintln!("rackmem: a {what} in mapped memory failed: {error}");
 }
 
 /// What would have been done without this handler.
 fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    let before = BEFORE.get().map(|before| &before.0);
+    let before = before(signal).get().map(|before| &before.0);
     match before.map(|before| (before, before.sa_sigaction)) {
         Some((before, handler)) if handler != libc::SIG_DFL && handler != libc::SIG_IGN => {
             match before.sa_flags & libc::SA_SIGINFO {

@@ -2,46 +2,94 @@
 //! go to the first mapping, where a page is absent, read-only or there; this library's copies go to
 //! the second.
 
+use super::handlers::Handlers;
 use super::page_file::{Alias, PageFile};
-use super::signal::Served;
+use super::signal::{Bring, Served};
 use super::userfault::Faults;
+use super::{FaultMode, protection};
 use crate::error::RegionError;
 use rackmem_proto::pages::Act;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 pub(crate) struct View {
-    /// Ends before the mapping does.
-    served: Option<Served>,
-    faults: Faults,
+    /// Who brings what faults ask for; they end before the mapping does.
+    _signals: Option<Served>,
+    _threads: Option<Handlers>,
+    how: How,
     user: PageFile,
     alias: Alias,
     /// Bytes of a page of the system's.
     page: usize,
+    mode: FaultMode,
+    /// How often the process had as many mappings as it may, and this one was hidden.
+    crowded: AtomicUsize,
+}
+
+/// What says which rights a page has.
+enum How {
+    Userfault(Arc<Faults>),
+    Protection,
 }
 
 impl View {
     /// So many bytes, whole pages, none of which is there.
-    pub fn new(len: usize) -> Result<View, RegionError> {
-        let faults = Faults::by_signal()?;
+    pub fn new(len: usize, mode: FaultMode) -> Result<View, RegionError> {
+        let how = match mode {
+            FaultMode::Signal => How::Userfault(Arc::new(Faults::by_signal()?)),
+            FaultMode::Thread => How::Userfault(Arc::new(Faults::open()?)),
+            FaultMode::Mprotect => How::Protection,
+        };
         let user = PageFile::new(len)?;
         let alias = user.alias()?;
-        faults.register(user.address(), user.len())?;
+        match &how {
+            How::Userfault(faults) => faults.register(user.address(), user.len())?,
+            How::Protection => protection::hide(&user, 0..len)
+                .map_err(|error| protection::refused("mprotect", &error))?,
+        }
         Ok(View {
-            faults,
+            how,
             user,
             alias,
             page: super::system_page(),
-            served: None,
+            _signals: None,
+            _threads: None,
+            mode,
+            crowded: AtomicUsize::new(0),
         })
     }
 
-    /// Who brings what faults ask for, as long as it is mapped.
-    pub fn served_by(mut self, served: Served) -> View {
-        self.served = Some(served);
-        self
+    /// Who brings what faults ask for, as long as it is mapped. `None`: there are as many mappings
+    /// as there can be.
+    pub fn served_by(mut self, bring: Bring) -> Result<Option<View>, RegionError> {
+        let range = (self.user.address() as usize, self.user.len());
+        let signal = match self.mode {
+            FaultMode::Mprotect => libc::SIGSEGV,
+            _ => libc::SIGBUS,
+        };
+        match (self.mode, &self.how) {
+            (FaultMode::Thread, How::Userfault(faults)) => {
+                let threads = Handlers::start(faults, self.user.address(), bring);
+                let threads = threads.map_err(|error| protection::refused("a thread", &error))?;
+                self._threads = Some(threads);
+            }
+            _ => self._signals = Served::begin(signal, range, bring),
+        }
+        let served = self._signals.is_some() || self._threads.is_some();
+        Ok(served.then_some(self))
+    }
+
+    /// How its faults come to this library.
+    pub fn mode(&self) -> FaultMode {
+        self.mode
+    }
+
+    /// How often the process had as many mappings as it may, and all pages were hidden.
+    pub fn crowded(&self) -> u64 {
+        self.crowded.load(Relaxed) as u64
     }
 
     /// Where a program's loads and stores go.
@@ -62,6 +110,13 @@ impl View {
     /// Does this to the mapping of these bytes. What takes a right away returns when no processor
     /// uses it any more; the bytes stay.
     pub fn act(&self, act: Act, bytes: Range<usize>) -> io::Result<()> {
+        match &self.how {
+            How::Userfault(faults) => self.by_userfault(faults, act, bytes),
+            How::Protection => self.by_protection(act, bytes),
+        }
+    }
+
+    fn by_userfault(&self, faults: &Faults, act: Act, bytes: Range<usize>) -> io::Result<()> {
         match act {
             Act::Place { stores } => {
                 // A hole is no page that can be placed.
@@ -69,11 +124,29 @@ impl View {
                     let word = self.alias.words().get(at / 8);
                     word.map(|word| word.load(Relaxed));
                 }
-                self.faults.map_again(self.place(&bytes), !stores)
+                faults.map_again(self.place(&bytes), !stores)
             }
-            Act::Open => self.faults.unprotect(self.place(&bytes)),
-            Act::Protect => self.faults.protect(self.place(&bytes)),
+            Act::Open => faults.unprotect(self.place(&bytes)),
+            Act::Protect => faults.protect(self.place(&bytes)),
             Act::Hide => self.user.unmap(bytes.start, bytes.len()),
+        }
+    }
+
+    /// Runs of pages with one right are one mapping for the system, of which a process may have so
+    /// many. Where it has, all pages are hidden, which makes one of them: they come again by faults
+    /// that find their blocks here. So what is to be taken away always is.
+    fn by_protection(&self, act: Act, bytes: Range<usize>) -> io::Result<()> {
+        let done = protection::act(&self.user, act, bytes.clone());
+        match done {
+            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {
+                self.crowded.fetch_add(1, Relaxed);
+                protection::hide(&self.user, 0..self.user.len())?;
+                match act {
+                    Act::Place { .. } | Act::Open => protection::act(&self.user, act, bytes),
+                    Act::Protect | Act::Hide => Ok(()),
+                }
+            }
+            done => done,
         }
     }
 

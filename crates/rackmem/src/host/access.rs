@@ -1,7 +1,7 @@
 //! The slow path of coherent memory: what happens when the cache has no usable copy.
 
 use crate::backoff::Backoff;
-use crate::bytes::mapped::Stop;
+use crate::bytes::mapped::{Shown, Stop};
 use crate::bytes::pending::{Pending, Plan, Reservation};
 use crate::error::{AccessError, AllocError, RackError};
 use crate::host::agents::Agents;
@@ -202,8 +202,10 @@ impl Access {
         let mut backoff = Backoff::new(self.patience);
         loop {
             self.confirm()?;
-            if cache.show(tag, writes) {
-                return Ok(());
+            match cache.show(tag, writes) {
+                Shown::Yes => return Ok(()),
+                Shown::No => {}
+                Shown::Refused(os) => return Err(AccessError::NotShown { addr: tag.0, os }),
             }
             self.alive(tag)?;
             let done = match cache.strays(tag) {
@@ -220,7 +222,7 @@ impl Access {
                 },
             };
             match done {
-                Progress::Done(true) if self.standing.holds() => return Ok(()),
+                Progress::Done(Shown::Yes) if self.standing.holds() => return Ok(()),
                 Progress::Done(_) | Progress::Again => {}
                 Progress::Contended if backoff.wait() => {}
                 Progress::Contended => return Err(AccessError::Busy { addr: tag.0 }),

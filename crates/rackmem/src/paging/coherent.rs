@@ -3,7 +3,8 @@
 use crate::bytes::mapped::{Frames, OnLost};
 use crate::bytes::node_cache::{MAPPINGS, Unmapped};
 use crate::error::{AccessError, RackError, RegionError};
-use crate::faulting::signal::{Bring, Served};
+use crate::faulting::FaultMode;
+use crate::faulting::signal::Bring;
 use crate::faulting::system_page;
 use crate::faulting::view::View;
 use crate::node::Node;
@@ -37,9 +38,9 @@ use std::sync::atomic::{AtomicU8, AtomicU64};
 /// Some look at memory later than they return (`O_DIRECT`, io_uring, `vmsplice`): give them memory
 /// of the process' own.
 /// Calls of this library must not be given these addresses either.
-/// A thread must not block `SIGBUS`. A child by `fork` does not have the mapping: it ends by
-/// `SIGSEGV` where it touches it. Memory of a removed region is not the region's any more,
-/// as everywhere.
+/// A thread must not block `SIGBUS`. [`FaultMode`] has other ways.
+/// A child by `fork` does not have the mapping: it ends by `SIGSEGV` where it touches it. Memory of
+/// a removed region is not the region's any more, as everywhere.
 ///
 /// Pages take as many bytes as the node's cache at most, beside that; which came first make room.
 /// Dropping the last handle sends them home.
@@ -107,6 +108,9 @@ pub struct FaultCounts {
     pub taken: u64,
     /// Pages that made room for others.
     pub evicted: u64,
+    /// How often the process had as many mappings as the system allows (`vm.max_map_count`), and
+    /// all pages were hidden, to come again: by [`FaultMode::Mprotect`] alone.
+    pub crowded: u64,
 }
 
 impl std::fmt::Debug for CoherentPages {
@@ -151,6 +155,7 @@ impl CoherentPages {
         node: &Node,
         name: &str,
         (addr, len): (u64, usize),
+        mode: FaultMode,
     ) -> Result<CoherentPages, RegionError> {
         let not = |why| RegionError::NotMappable {
             name: name.into(),
@@ -165,23 +170,19 @@ impl CoherentPages {
         let skip = (addr - first.0) as usize;
         let blocks = (first, (skip + len).div_ceil(block));
         let frames = cache.mapping(blocks, || {
-            let view = View::new(blocks.1 * block)?;
-            let user = view.user();
-            let range = (user.address() as usize, user.len());
-            let served = Served::begin(range, bring(node, (first, block)));
-            let served = served.ok_or(RegionError::TooManyMappings { most: MAPPINGS })?;
-            Ok(Frames::new(
-                first,
-                (blocks.1, block),
-                view.served_by(served),
-                cache.bytes(),
-            ))
+            let view = View::new(blocks.1 * block, mode)?;
+            let view = view.served_by(bring(node, (first, block)))?;
+            let view = view.ok_or(RegionError::TooManyMappings { most: MAPPINGS })?;
+            Ok(Frames::new(first, (blocks.1, block), view, cache.bytes()))
         });
         let (mapping, frames) = frames.map_err(|unmapped| match unmapped {
             Unmapped::Overlaps => not("it shares a block with a mapped region"),
             Unmapped::Full => RegionError::TooManyMappings { most: MAPPINGS },
             Unmapped::Refused(why) => why,
         })?;
+        if frames.view().mode() != mode {
+            return Err(not("this node has mapped it with other faults"));
+        }
         frames.held(true);
         Ok(CoherentPages {
             node: node.clone(),
@@ -243,6 +244,11 @@ impl CoherentPages {
         &bytes[self.skip..self.skip + self.len]
     }
 
+    /// How its faults come to the library.
+    pub fn mode(&self) -> FaultMode {
+        self.frames().view().mode()
+    }
+
     /// What it has done.
     pub fn counts(&self) -> FaultCounts {
         let counters = &self.frames().counters;
@@ -251,6 +257,7 @@ impl CoherentPages {
             shown: counters.shown.load(Relaxed),
             taken: counters.taken.load(Relaxed),
             evicted: counters.evicted.load(Relaxed),
+            crowded: self.frames().view().crowded(),
         }
     }
 
@@ -320,7 +327,7 @@ impl Drop for CoherentPages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bytes::mapped::Stop;
+    use crate::bytes::mapped::{Shown, Stop};
     use crate::{Rack, RegionSpec};
     use rackmem_proto::flowcc::LocalStatus;
     use std::sync::atomic::Ordering::SeqCst;
@@ -415,7 +422,7 @@ mod tests {
         let cache = cache(&rack);
         let entry = cache.find(tag).unwrap();
         cache.close();
-        assert!(!cache.show(tag, false));
+        assert_eq!(cache.show(tag, false), Shown::No);
         cache.block(entry)[0].store(2, SeqCst);
         std::thread::scope(|scope| {
             let loaded = scope.spawn(|| pages.words()[0].load(SeqCst));

@@ -6,6 +6,7 @@ use super::row::{Ready, Row};
 use super::{see, spec::RegionSpec};
 use crate::bytes::value::Value;
 use crate::error::{AccessError, AllocError, RegionError};
+use crate::faulting::FaultMode;
 use crate::node::Node;
 use crate::object::Object;
 use crate::paging::{CoherentPages, Mapped};
@@ -245,6 +246,15 @@ impl Region {
     /// have each write ([`Survives::Writes`](crate::Survives::Writes)), [`RegionError::NoPaging`]
     /// where the system does not allow it, [`RegionError::TooManyMappings`].
     pub fn map(&self) -> Result<CoherentPages, RegionError> {
+        self.map_with(FaultMode::Signal)
+    }
+
+    /// The same with faults that come another way. A region that this node has mapped once, and
+    /// what shares its blocks, keeps its way as long as the node is.
+    ///
+    /// # Errors
+    /// Those of [`Region::map`]; [`RegionError::NotMappable`] where it has another way.
+    pub fn map_with(&self, mode: FaultMode) -> Result<CoherentPages, RegionError> {
         let addr = Tag(self.addr());
         if !addr.is_under(Contract::Coherent) {
             return Err(AccessError::wrong_contract(addr, Contract::Coherent).into());
@@ -254,7 +264,7 @@ impl Region {
             let (name, why) = (self.name().into(), "a majority is to have each write");
             return Err(RegionError::NotMappable { name, why });
         }
-        CoherentPages::new(&self.node, self.name(), (addr.0, self.bytes()))
+        CoherentPages::new(&self.node, self.name(), (addr.0, self.bytes()), mode)
     }
 
     /// Maps a region with copies into this process, which has it for itself until the handle is

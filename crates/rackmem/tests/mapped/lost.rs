@@ -1,10 +1,9 @@
 //! Blocks that are lost with a node: a load has nothing to return.
 
-use super::{BLOCK, LONG, spec};
+use super::{BLOCK, LONG, as_a_child, spec};
 use rackmem::{AccessError, CoherentPages, Config, OnLost, Rack};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -105,10 +104,8 @@ const AS_A_CHILD: &str = "RACKMEM_TEST_LOST_BLOCK";
 fn a_lost_block_ends_by_a_message_and_a_signal() {
     let Some(handled) = std::env::var_os(AS_A_CHILD) else {
         for handled in ["", "signal"] {
-            let mut child = Command::new(std::env::current_exe().unwrap());
             let test = "lost::a_lost_block_ends_by_a_message_and_a_signal";
-            child.args(["--exact", test, "--nocapture"]);
-            let ended = child.env(AS_A_CHILD, handled).output().unwrap();
+            let ended = as_a_child(test, (AS_A_CHILD, handled));
             let told = String::from_utf8_lossy(&ended.stderr);
             assert_eq!(ended.status.signal(), Some(libc::SIGBUS), "{told}");
             assert!(

@@ -1,11 +1,16 @@
 //! Coherent memory that is mapped: plain loads, stores and atomics of several nodes on the same
 //! addresses, on every fabric, beside calls.
 
+mod edges;
 mod litmus;
 mod lost;
+mod modes;
 mod pins;
 
-use rackmem::{AccessError, CoherentPages, Contract, Fabric, Mode, Rack, RegionError, RegionSpec};
+use rackmem::{
+    AccessError, CoherentPages, Contract, Fabric, FaultMode, Mode, Rack, RegionError, RegionSpec,
+};
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -21,15 +26,28 @@ fn rack(fabric: Fabric, mode: Mode, cache: usize) -> Rack {
     rack.memory(64 << 20).cache(cache).build().unwrap()
 }
 
+/// This program again, which runs one of its tests with a variable that says that it is a child.
+fn as_a_child(test: &str, (variable, value): (&str, &str)) -> Output {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", test, "--nocapture"]);
+    child.env(variable, value).output().unwrap()
+}
+
 fn spec(bytes: usize) -> RegionSpec {
     RegionSpec::new("mapped", bytes)
 }
 
 /// A region of the first node, mapped at each.
 fn mapped(rack: &Rack, bytes: usize) -> Vec<CoherentPages> {
+    mapped_with(rack, bytes, FaultMode::Signal)
+}
+
+fn mapped_with(rack: &Rack, bytes: usize, mode: FaultMode) -> Vec<CoherentPages> {
     rack.node(0).create_region(&spec(bytes)).unwrap();
     let each = rack.nodes().iter();
-    each.map(|node| node.open_region(&spec(bytes)).unwrap().map().unwrap())
+    let regions = each.map(|node| node.open_region(&spec(bytes)).unwrap());
+    regions
+        .map(|region| region.map_with(mode).unwrap())
         .collect()
 }
 

@@ -3,6 +3,7 @@
 use super::procfs;
 use super::{Check, Finding, State};
 use crate::size;
+use rackmem::FaultMode;
 use rackmem::bounded::{CacheOps, LineOp};
 
 pub const CHECKS: &[Check] = &[
@@ -34,7 +35,13 @@ pub const CHECKS: &[Check] = &[
         name: "userfaultfd",
         probe: userfaultfd,
         enable: "as root: sysctl -w vm.unprivileged_userfaultfd=1, or a readable /dev/userfaultfd",
-        without: "nothing yet: mapped memory is not in this release",
+        without: "system calls find pinned pages of mapped memory only (`CoherentPages::pin`)",
+    },
+    Check {
+        name: "mapped memory",
+        probe: mapped_memory,
+        enable: "use Linux 5.19 or later, and do not filter the system call userfaultfd",
+        without: "faults of mapped memory by mprotect alone (`FaultMode::Mprotect`), 30% slower",
     },
     Check {
         name: "cache operations",
@@ -136,6 +143,27 @@ fn open_files() -> Finding {
         None if text.contains("Max open files") => Finding::new(State::Found, "unlimited"),
         None => Finding::new(State::Missing, "/proc/self/limits cannot be read"),
     }
+}
+
+/// Ways in which faults of mapped memory can come to the library.
+fn mapped_memory() -> Finding {
+    let allowed = |mode: &FaultMode| mode.is_allowed().is_ok();
+    let named = |mode: FaultMode| match mode {
+        FaultMode::Thread if mode.serves_system_calls() => "thread (system calls too)".into(),
+        FaultMode::Mprotect => match procfs::number("/proc/sys/vm/max_map_count") {
+            Some(most) => format!("mprotect (at most {most} runs of pages)"),
+            None => "mprotect".into(),
+        },
+        mode => mode.name().to_owned(),
+    };
+    let ways = FaultMode::ALL.into_iter().filter(allowed).map(named);
+    let ways: Vec<String> = ways.collect();
+    let detail = match ways.is_empty() {
+        true => "this system does not let a process handle its faults".into(),
+        false => format!("by {}", ways.join(", ")),
+    };
+    let signal = FaultMode::Signal.is_allowed().is_ok();
+    Finding::found_if(signal, State::Limited, detail)
 }
 
 fn userfaultfd() -> Finding {
