@@ -14,8 +14,9 @@ const STRICT: &[&str] = &[
     "-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread",
 ];
 const STRICT_CPP: &[&str] = &["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Werror"];
-/// Its own errors, and those of the library that come through it.
-const CHECKED: &[&str] = &["-fsanitize=undefined", "-fno-sanitize-recover=all"];
+/// Its own errors, and those of the library that come through it: memory that is used after it was
+/// freed or is never freed, and what C leaves undefined.
+const CHECKED: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 /// The version of the binary interface, as `c/build.rs` has it.
 const ABI: u32 = 0;
 
@@ -109,7 +110,7 @@ const PROGRAMS: &[Program] = &[
     Program {
         source: "c/tests/cpp.cpp",
         compiler: "c++",
-        options: &[STRICT_CPP],
+        options: &[STRICT_CPP, CHECKED],
     },
 ];
 
