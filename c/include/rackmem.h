@@ -113,6 +113,25 @@ typedef enum {
 } rm_contract;
 
 /*
+ How faults of mapped memory come to the library.
+ */
+typedef enum {
+  /*
+   As SIGBUS to the thread that has one: the fastest.
+   */
+  RM_FAULTS_SIGNAL = 0,
+  /*
+   To threads of the library: threads may block signals, and where the process may have faults
+   of system calls these wait for pages.
+   */
+  RM_FAULTS_THREAD = 1,
+  /*
+   As SIGSEGV to the thread that has one, where there is no userfaultfd.
+   */
+  RM_FAULTS_MPROTECT = 2,
+} rm_faults;
+
+/*
  What copies survive.
  */
 typedef enum {
@@ -189,6 +208,14 @@ typedef struct rm_rwlock rm_rwlock;
  A run of a transaction, as long as its body runs, and in its thread.
  */
 typedef struct rm_transaction rm_transaction;
+
+/*
+ Says what becomes of a load or a store whose block cannot be had: where in the region, whether
+ it is a store, and why, as rm_why() says too. true: it is tried again; false: the reason is
+ printed, and the thread gets the signal. It runs in the thread that loads or stores, or in one
+ of the library (RM_FAULTS_THREAD), may call this library, and must not touch the mapping.
+ */
+typedef bool (*rm_lost)(void *context, size_t at, bool stores, rm_status why);
 
 /*
  What a transaction does, with the context that rm_transact was given. RM_OK: it is to take
@@ -714,12 +741,21 @@ rm_status synchronize_bi(const bi_arena *arena, uint64_t *tick);
  Maps a region of coherent memory: other nodes and processes may use it meanwhile, mapped or by
  calls. Use atomics, or what else is right for memory that processes share. Where a page's block
  has died with its node, a load or a store of it ends the process by SIGBUS,
- as one of a file that was cut off does.
+ as one of a file that was cut off does; rm_on_lost asks the program.
 
  # Safety
  `region` is a handle, `out` may be written.
  */
 rm_status rm_map(const rm_region *region, rm_pages **out);
+
+/*
+ The same with faults that come in one of the ways of rm_faults. A region that a node has mapped
+ once keeps its way.
+
+ # Safety
+ `region` is a handle, `out` may be written.
+ */
+rm_status rm_map_with(const rm_region *region, int32_t faults, rm_pages **out);
 
 /*
  Where the first byte is, and in `len`, unless NULL, how many there are. NULL where `pages` is
@@ -738,6 +774,34 @@ void *rm_pages_at(const rm_pages *pages, size_t *len);
  `pages` is a handle.
  */
 rm_status rm_pages_touch(const rm_pages *pages, size_t at, size_t len, bool stores);
+
+/*
+ Brings pages of bytes, for stores too if wanted, and keeps them, so that system calls find them:
+ other nodes wait, for a second at most from the first pin of a page on. So pin for one call at a
+ time, and undo it with rm_unpin. RM_OTHER with the code "too-many-pinned": nothing is pinned.
+
+ # Safety
+ `pages` is a handle.
+ */
+rm_status rm_pin(const rm_pages *pages, size_t at, size_t len, bool stores);
+
+/*
+ Undoes one rm_pin of the same bytes, with the same `stores`.
+
+ # Safety
+ `pages` is a handle.
+ */
+rm_status rm_unpin(const rm_pages *pages, size_t at, size_t len, bool stores);
+
+/*
+ From now on `handler` is asked about loads and stores of this mapping whose block cannot be had,
+ by any handle on it. NULL: nobody is.
+
+ # Safety
+ `pages` is a handle. Until the rack is closed or another handler takes its place, `handler` may
+ be called with `context` in any thread that loads or stores there.
+ */
+rm_status rm_on_lost(const rm_pages *pages, rm_lost handler, void *context);
 
 /*
  Ends the mapping: what was changed goes home. Nobody may use its addresses any more.

@@ -4,6 +4,7 @@
 
 #include <rackmem.h>
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -134,6 +135,41 @@ static void *counts(void *argument)
 	return NULL;
 }
 
+static bool give_up(void *context, size_t at, bool stores, rm_status why)
+{
+	(void)at, (void)stores, (void)why;
+	*(int *)context += 1;
+	return false;
+}
+
+/* System calls find pages that another node has changed once they are pinned, and not before. */
+static void pinned(rm_pages *pages[2])
+{
+	unsigned char *here = rm_pages_at(pages[0], NULL), *there = rm_pages_at(pages[1], NULL);
+	int ends[2], asked = 0;
+	CHECK(pipe(ends) == 0);
+	for (int round = 0; round < 10; round++) {
+		there[100] = 'a' + round;
+		errno = 0;
+		CHECK(write(ends[1], here + 100, 1) == -1 && errno == EFAULT);
+		DONE(rm_pin(pages[0], 100, 1, false));
+		CHECK(write(ends[1], here + 100, 1) == 1);
+		DONE(rm_unpin(pages[0], 100, 1, false));
+		DONE(rm_pin(pages[0], 200, 1, true));
+		CHECK(read(ends[0], here + 200, 1) == 1);
+		DONE(rm_unpin(pages[0], 200, 1, true));
+		CHECK(there[200] == 'a' + round);
+	}
+	FAILS(rm_pin(pages[0], 1, BYTES, true), RM_ARGUMENT, "region-out-of-bounds");
+	FAILS(rm_unpin(pages[0], BYTES + 1, 0, true), RM_ARGUMENT, "region-out-of-bounds");
+	DONE(rm_on_lost(pages[0], give_up, &asked));
+	there[100] = 'z';
+	CHECK(here[100] == 'z' && asked == 0);
+	DONE(rm_on_lost(pages[0], NULL, NULL));
+	close(ends[0]);
+	close(ends[1]);
+}
+
 static void mapped_memory(void)
 {
 	rm_region_spec spec = coherent("mapped");
@@ -159,10 +195,66 @@ static void mapped_memory(void)
 	DONE(rm_pages_touch(pages[1], 0, BYTES, true));
 	FAILS(rm_pages_touch(pages[1], 1, BYTES, true), RM_ARGUMENT, "region-out-of-bounds");
 	CHECK(rm_pages_at(NULL, NULL) == NULL);
+	pinned(pages);
 	for (int node = 0; node < 2; node++) {
 		DONE(rm_unmap(pages[node]));
 		rm_region_free(regions[node]);
 	}
+}
+
+/* Each way for faults to come; a node keeps the first one of a region. */
+static void ways_of_faults(void)
+{
+	static const rm_faults ways[] = {RM_FAULTS_SIGNAL, RM_FAULTS_THREAD, RM_FAULTS_MPROTECT};
+	static const char *names[] = {"by signal", "by thread", "by mprotect"};
+	for (int way = 0; way < 3; way++) {
+		rm_region_spec spec = coherent(names[way]);
+		rm_region *regions[2];
+		rm_pages *pages[2], *other = NULL;
+		_Atomic uint64_t *words[2];
+		for (int node = 0; node < 2; node++) {
+			DONE(rm_region_create(nodes[node], &spec, NULL, &regions[node]));
+			DONE(rm_map_with(regions[node], ways[way], &pages[node]));
+			words[node] = rm_pages_at(pages[node], NULL);
+		}
+		for (int round = 0; round < 100; round++)
+			CHECK(atomic_fetch_add(words[round % 2], 1) == (uint64_t)round);
+		FAILS(rm_map_with(regions[0], ways[(way + 1) % 3], &other), RM_NO_PAGING, "not-mappable");
+		FAILS(rm_map_with(regions[0], 3, &other), RM_ARGUMENT, "bad-argument");
+		for (int node = 0; node < 2; node++) {
+			DONE(rm_unmap(pages[node]));
+			rm_region_free(regions[node]);
+		}
+	}
+}
+
+/* The text of a failure stays where it is, whatever fails next, until the thread's end. */
+static void *fails_too(void *first)
+{
+	rm_region *none = NULL;
+	(void)rm_map(NULL, NULL);
+	CHECK(strlen(rm_why()) > 0 && rm_why() != (const char *)first);
+	rm_region_spec spec = coherent("nothing has this name");
+	(void)rm_region_open(nodes[0], &spec, &none);
+	return NULL;
+}
+
+static void texts_of_failures(void)
+{
+	pthread_t thread;
+	char kept[1024];
+	(void)rm_map(NULL, NULL);
+	const char *first = rm_why();
+	snprintf(kept, sizeof kept, "%s", first);
+	for (int round = 0; round < 20; round++) {
+		CHECK(pthread_create(&thread, NULL, fails_too, (void *)first) == 0);
+		CHECK(pthread_join(thread, NULL) == 0);
+		CHECK(rm_why() == first && strcmp(kept, first) == 0);
+	}
+	/* What succeeds leaves it alone; the next failure takes its place. */
+	CHECK(rm_abi_version() == RM_ABI_VERSION && strcmp(kept, first) == 0);
+	(void)rm_map_with(NULL, 3, NULL);
+	CHECK(rm_why() == first && strlen(first) > 0);
 }
 
 static void locks(void)
@@ -510,6 +602,8 @@ int main(void)
 	racks_and_nodes();
 	regions_and_words();
 	mapped_memory();
+	ways_of_faults();
+	texts_of_failures();
 	locks();
 	reader_writer_locks();
 	conditions();

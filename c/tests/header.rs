@@ -91,7 +91,7 @@ fn declarations(source: &str) -> Vec<String> {
         let (name, of) = text.split_once('=').expect("what it is");
         let (_, of) = of.split_once("fn(").expect("a function");
         let (taken, gives) = of.rsplit_once(')').expect("parameters");
-        let gives = gives.trim_matches(|c: char| " ->".contains(c));
+        let gives = gives.trim_matches(|c: char| " ->,".contains(c));
         let taken: Vec<String> = parts(taken, ',').map(named).collect();
         format!(
             "typedef{}(*{})({});",
