@@ -34,6 +34,9 @@ pub struct Locks {
     pub(crate) defect: Option<Defect>,
     #[cfg(test)]
     pub(crate) dying: Option<Dying>,
+    /// Locks that were taken, by their cells, and whether to write.
+    #[cfg(test)]
+    pub(crate) taken: std::sync::Mutex<Vec<(Cell, bool)>>,
 }
 
 impl Locks {
@@ -52,6 +55,8 @@ impl Locks {
             defect: None,
             #[cfg(test)]
             dying: None,
+            #[cfg(test)]
+            taken: std::sync::Mutex::default(),
         })
     }
 
@@ -75,6 +80,8 @@ impl Locks {
             defect: None,
             #[cfg(test)]
             dying: None,
+            #[cfg(test)]
+            taken: std::sync::Mutex::default(),
         })
     }
 
@@ -215,6 +222,7 @@ impl<'e> Run<'e> {
         let lock = self.engine.table.lock_of(cell);
         if !self.locks.contains_key(&lock) {
             let held = self.enter(lock, false)?;
+            self.engine.took(cell, false);
             self.locks.insert(lock, held);
         }
         Ok(())
@@ -228,6 +236,7 @@ impl<'e> Run<'e> {
         };
         self.locks.remove(&lock);
         let held = self.enter(lock, true)?;
+        self.engine.took(cell, true);
         self.locks.insert(lock, held);
         match was_read && self.engine.looks_again() && !self.is_as_read(lock)? {
             true => Err(Halt::Abort(Cause::Changed)),
@@ -349,6 +358,7 @@ impl Access for Run<'_> {
             true => None,
             false => Some(self.enter(lock, false)?),
         };
+        self.engine.took(cell, false);
         Ok(self.engine.cells.load(self.node, cell)?.bytes)
     }
 

@@ -2,11 +2,15 @@
 
 use super::Locks;
 use crate::error::Result;
+use crate::layout::Cell;
 #[cfg(test)]
 use crate::tests::Defect;
 
 #[cfg(not(test))]
 impl Locks {
+    /// A transaction has the lock of a cell.
+    pub(super) fn took(&self, _: Cell, _: bool) {}
+
     /// A step of a commit is done at a node.
     pub(super) fn moment(&self, _: usize) -> Result<()> {
         Ok(())
@@ -35,6 +39,10 @@ impl Locks {
 
 #[cfg(test)]
 impl Locks {
+    pub(super) fn took(&self, cell: Cell, to_write: bool) {
+        self.taken.lock().unwrap().push((cell, to_write));
+    }
+
     pub(super) fn moment(&self, node: usize) -> Result<()> {
         self.dying.as_ref().map_or(Ok(()), |it| it.moment(node))
     }

@@ -14,6 +14,7 @@ mod delegated;
 mod dying;
 mod history;
 mod killed;
+mod model;
 pub(crate) use dying::Dying;
 
 /// What an engine can be made to leave out.

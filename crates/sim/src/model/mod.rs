@@ -56,6 +56,11 @@ pub use run::simulate;
 pub use sections::{Scheme, SectionFigures, Sections};
 pub use transactions::{TransactionFigures, Transactions};
 
+/// What transactions of the model lock: `rackmem-txn` compares it with what its own do.
+pub mod taken {
+    pub use super::transactions::{Index, Kind, Table, Taken, What, taken};
+}
+
 use thread::Thread;
 
 /// Epoch of every model's rack.

@@ -72,7 +72,7 @@ pub struct Outcome<F> {
     /// the one that released.
     pub denied: u64,
     /// Of the whole run: threads that were in the middle of something when nothing was left to
-    /// happen.
+    /// happen, or when no operation had ended for ten virtual seconds.
     pub unfinished: u64,
     /// Of the whole run: threads that came in while others were inside who should not have been.
     pub overlaps: u64,

@@ -28,6 +28,11 @@ pub fn simulate<P: Program>(experiment: &Experiment<P>) -> Outcome<P::Figures> {
     ModelRack::new(experiment).run()
 }
 
+/// A rack in which no operation has ended for so long ends no more: its threads are in each other's
+/// way for ever, or try for something that never comes. In virtual nanoseconds; no system takes a
+/// thousandth of it for an operation.
+const STALLED: u64 = 10_000_000_000;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     FirstPass,
@@ -47,6 +52,8 @@ struct ModelRack<P: Program> {
     shared: <P::Thread as Steps>::Shared,
     phase: Phase,
     began: u64,
+    /// When an operation has ended last.
+    ended: u64,
     outcome: Outcome<P::Figures>,
 }
 
@@ -82,6 +89,7 @@ impl<P: Program> ModelRack<P> {
                 Phase::FirstPass
             },
             began: 0,
+            ended: 0,
             outcome: Outcome::default(),
         };
         rack.place();
@@ -129,7 +137,9 @@ impl<P: Program> ModelRack<P> {
         if self.layout.moves.is_some() {
             self.fabric.agenda.enter(0, Occurrence::Period);
         }
-        while let Some(what) = self.fabric.agenda.next() {
+        while !self.is_stalled()
+            && let Some(what) = self.fabric.agenda.next()
+        {
             match what {
                 Occurrence::AtSwitch(packet) => self.at_switch(packet),
                 Occurrence::Arrival(packet) => self.arrival(packet),
@@ -139,6 +149,19 @@ impl<P: Program> ModelRack<P> {
             }
         }
         self.conclude()
+    }
+
+    /// Whether nothing will come of going on. A first pass has no operations.
+    fn is_stalled(&mut self) -> bool {
+        let is_late = self.fabric.now().saturating_sub(self.ended) > STALLED;
+        if is_late && self.phase == Phase::FirstPass {
+            let is_warm = |thread: &Thread<P::Thread>| thread.program.is_warm();
+            if !self.threads.iter().all(is_warm) {
+                self.ended = self.fabric.now();
+                return false;
+            }
+        }
+        is_late
     }
 
     fn at_switch(&mut self, id: u32) {
@@ -224,6 +247,7 @@ impl<P: Program> ModelRack<P> {
         let ended = thread.program.ended();
         self.follow(node);
         if ended > 0 {
+            self.ended = self.fabric.now();
             self.count(ended);
         }
     }

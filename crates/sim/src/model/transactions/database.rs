@@ -31,8 +31,19 @@ pub struct Cell {
     pub lock: u32,
 }
 
+/// What is under a lock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum What {
+    /// A row.
+    Row(Table),
+    /// The root of an index.
+    Root(Index),
+    /// A leaf.
+    Leaf(Index),
+}
+
 /// The rows of a warehouse that are in no index.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Table {
     /// The warehouse's name, address and tax.
     Place,
@@ -51,7 +62,7 @@ pub enum Table {
 }
 
 /// The indexes of a district.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Index {
     /// Customers by last name.
     Names,
@@ -66,6 +77,16 @@ pub enum Index {
     /// Payments by number.
     History,
 }
+
+const TABLES: [Table; 7] = [
+    Table::Place,
+    Table::Takings,
+    Table::District,
+    Table::DistrictTakings,
+    Table::NextOrder,
+    Table::Customer,
+    Table::Stock,
+];
 
 impl Index {
     const ALL: [Index; 6] = [
@@ -170,6 +191,24 @@ impl Database {
         self.warehouses * self.cells.1
     }
 
+    /// What is under a lock.
+    pub fn what(&self, lock: u32) -> What {
+        let nth = lock % self.cells.1;
+        let Some(page) = nth.checked_sub(self.cells.0) else {
+            let is_in = |space: &Space| nth < space.0 + space.3;
+            let table = self.tables.iter().position(is_in);
+            return What::Row(TABLES[table.unwrap_or_default()]);
+        };
+        let begins = |index: &&Index| self.indexes[**index as usize].0 <= page;
+        let index = Index::ALL.iter().rev().find(begins);
+        let index = index.copied().unwrap_or(Index::Names);
+        let (first, leaves) = self.indexes[index as usize];
+        match (page - first) % (1 + leaves) {
+            0 => What::Root(index),
+            _ => What::Leaf(index),
+        }
+    }
+
     /// The block of an item. Items never change, so there is no lock.
     pub fn item(&self, item: u32) -> u32 {
         self.warehouses * self.blocks.1 + item * ITEM / BLOCK
@@ -222,9 +261,15 @@ mod tests {
             let mut cells: Vec<Cell> = all.map(|table| base.row(w, table, 0)).into();
             for d in 0..DISTRICTS {
                 let tables = [Table::District, Table::DistrictTakings, Table::NextOrder];
-                cells.extend(tables.map(|table| base.row(w, table, d)));
+                let rows = tables.map(|table| (table, base.row(w, table, d)));
+                let are_told = rows.map(|(table, row)| base.what(row.lock) == What::Row(table));
+                assert_eq!(are_told, [true; 3]);
+                cells.extend(rows.map(|(_, row)| row));
                 for index in Index::ALL {
                     cells.push(base.root((w, d), index));
+                    let (root, leaf) = (base.root((w, d), index), base.leaf((w, d), index, 0).0);
+                    let both = [What::Root(index), What::Leaf(index)];
+                    assert_eq!([root, leaf].map(|cell| base.what(cell.lock)), both);
                     let leaves = base.indexes[index as usize].1;
                     let rows = (0..leaves).map(|nth| nth * index.rows());
                     cells.extend(rows.map(|row| base.leaf((w, d), index, row).0));

@@ -44,6 +44,21 @@ impl Need {
     }
 }
 
+/// Which of the five.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Order several items.
+    NewOrder,
+    /// Pay something.
+    Payment,
+    /// Ask for one's last order.
+    OrderStatus,
+    /// Deliver the oldest order of each district.
+    Delivery,
+    /// Count items of which there are few.
+    StockLevel,
+}
+
 /// What is locked together, from the first lock to the last one.
 /// Most transactions are one of these.
 pub type Part = Vec<Need>;
@@ -89,12 +104,24 @@ impl Terminal {
 
     /// The next transaction, by the standard mix: its parts, the first one first.
     pub fn draw(&mut self, random: &mut Random) -> Vec<Part> {
-        match random.below(100) {
-            0..45 => vec![self.new_order(random)],
-            45..88 => vec![self.payment(random)],
-            88..92 => vec![self.order_status(random)],
-            92..96 => (0..DISTRICTS).map(|d| self.delivery(d, random)).collect(),
-            _ => self.stock_level(random),
+        let kind = match random.below(100) {
+            0..45 => Kind::NewOrder,
+            45..88 => Kind::Payment,
+            88..92 => Kind::OrderStatus,
+            92..96 => Kind::Delivery,
+            _ => Kind::StockLevel,
+        };
+        self.of(kind, random)
+    }
+
+    /// The parts of a transaction of that kind.
+    pub fn of(&mut self, kind: Kind, random: &mut Random) -> Vec<Part> {
+        match kind {
+            Kind::NewOrder => vec![self.new_order(random)],
+            Kind::Payment => vec![self.payment(random)],
+            Kind::OrderStatus => vec![self.order_status(random)],
+            Kind::Delivery => (0..DISTRICTS).map(|d| self.delivery(d, random)).collect(),
+            Kind::StockLevel => self.stock_level(random),
         }
     }
 

@@ -10,9 +10,13 @@ mod acting;
 mod database;
 mod locks;
 mod mix;
+mod told;
 
 pub use acting::Acting;
+pub use database::{Index, Table, What};
 pub use locks::Locks;
+pub use mix::Kind;
+pub use told::{Taken, taken};
 
 use super::accesses::SWITCH_SETS;
 use super::accessing::{self, AccessFigures, Sizes};
@@ -159,5 +163,37 @@ impl Program for Transactions {
             misses: sum(|it| it.misses),
         };
         (figures, fairness)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::simulate;
+
+    /// Threads of a rack that are in the middle of something in the end.
+    fn unfinished(patience: u64) -> u64 {
+        let workload = Workload {
+            nodes: 2,
+            threads: 1,
+            reads: 0,
+            program: Transactions {
+                remote: 50,
+                patience,
+                scale: 512,
+            },
+        };
+        let experiment = Experiment::transactions(System::Switch, workload, 1);
+        simulate(&experiment).unfinished
+    }
+
+    /// A run does not go on for ever, and `everything_ends` of `tests/tpcc.rs` fails.
+    #[test]
+    fn a_lock_that_is_never_left_ends_the_run_and_is_seen() {
+        acting::KEEPS_LOCKS.set(true);
+        let kept = [0, Transactions::PATIENT].map(unfinished);
+        acting::KEEPS_LOCKS.set(false);
+        assert!(kept.iter().all(|count| *count > 0), "{kept:?}");
+        assert_eq!(unfinished(0), 0);
     }
 }
