@@ -381,12 +381,13 @@ impl Agents {
             asks || header.kind.is_fenced_by_config()
         };
         let waits = self.copies.is_some() && !of_none();
+        let _here = waits.then(|| self.gate.read().whole());
+        // Behind the gate: who ends an epoch locks entries, too. No thread waits for a pin in it.
         let early = match self.waiting.page(self, header) {
             Other::Elsewhere => None,
             Other::Locked(early) => Some(early),
             Other::Pinned => return,
         };
-        let _here = waits.then(|| self.gate.read().whole());
         let here = Here::new(self, net, body, reply).with(early);
         engine::packet(&mut here.at(header.offset), header);
     }
