@@ -73,7 +73,7 @@ pub use error::{Result, TxnError};
 pub use history::{History, Recorder, Remember};
 pub use inputs::{Remote, Terminal};
 pub use layout::{Cell, Layout, NAME, Ordered, Part, Space};
-pub use load::{Unwatched, Watch, load};
+pub use load::{Unwatched, Watch, load, load_for};
 pub use random::{Constants, Random};
 pub use scale::{
     CUSTOMERS, DISTRICTS, ITEMS, MAX_LINES, MAX_ROOM, MAX_WAREHOUSES, NAMES, ROOM, Scale,

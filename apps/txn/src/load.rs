@@ -71,9 +71,28 @@ pub fn load<E: Engine>(engine: &E, seed: u64, watch: &dyn Watch) -> Result<()> {
     })
 }
 
+/// Makes the rows that are at home at a node, by the first node of this process:
+/// of one that has died while the database was loaded, where it outlives nodes.
+/// What that one has made is made again, and is the same.
+///
+/// # Errors
+/// Those of [`load`].
+pub fn load_for<E: Engine>(engine: &E, home: usize, seed: u64, watch: &dyn Watch) -> Result<()> {
+    load_home(engine, (0, home), seed, watch)
+}
+
 fn load_at<E: Engine>(engine: &E, node: usize, seed: u64, watch: &dyn Watch) -> Result<()> {
-    let layout = engine.layout();
     let home = usize::from(engine.nodes()[node].id());
+    load_home(engine, (node, home), seed, watch)
+}
+
+fn load_home<E: Engine>(
+    engine: &E,
+    (node, home): (usize, usize),
+    seed: u64,
+    watch: &dyn Watch,
+) -> Result<()> {
+    let layout = engine.layout();
     let constants = Constants::to_load(seed);
     let steps = u64::from(layout.scale.warehouses * DISTRICTS);
     let mut maker = Maker {
@@ -95,7 +114,7 @@ fn load_at<E: Engine>(engine: &E, node: usize, seed: u64, watch: &dyn Watch) -> 
             watch.loaded(steps);
         }
     }
-    engine.rest(node)
+    engine.rest(node, home)
 }
 
 /// Nobody else is there who could be in the way.

@@ -8,6 +8,7 @@ use crate::rack_args::RackArgs;
 use crate::stop::Stop;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -137,6 +138,47 @@ impl Crew {
             .collect()
     }
 
+    /// The next line of each node, where nodes may be killed by anybody meanwhile: those that are
+    /// have said nothing, and count as killed from then on. One that ends by itself is a failure.
+    pub fn answers_of_living(&mut self, stop: &Stop) -> Played<Vec<Value>> {
+        self.answers_of(&self.living(), stop)
+    }
+
+    /// The same of these nodes.
+    pub fn answers_of(&mut self, nodes: &[usize], stop: &Stop) -> Played<Vec<Value>> {
+        let mut said = Vec::new();
+        for node in nodes {
+            said.extend(self.hear_or_lose(self.first() + node, stop)?);
+        }
+        Ok(said)
+    }
+
+    fn hear_or_lose(&mut self, place: usize, stop: &Stop) -> Played<Option<Value>> {
+        let first = self.first();
+        let end = Instant::now() + self.children[place].patience;
+        while !self.children[place].is_killed {
+            if stop.requested() {
+                return Err(Halt::Stopped);
+            }
+            if let Ok(said) = self.children[place].said.recv_timeout(STEP) {
+                return Ok(Some(said));
+            }
+            if Instant::now() > end {
+                Err(self.children[place].failure("does not answer"))?;
+            }
+            for process in &mut self.children[first..] {
+                process.lose();
+            }
+            let ended = self.children.iter_mut().find_map(Process::ended);
+            match ended {
+                Some(failure) if stop.sleep(STEP) => Err(failure)?,
+                Some(_) => return Err(Halt::Stopped),
+                None => {}
+            }
+        }
+        Ok(None)
+    }
+
     /// The next line of one node.
     pub fn answer(&mut self, node: usize, stop: &Stop) -> Played<Value> {
         self.hear(self.first() + node, stop)
@@ -221,6 +263,12 @@ impl Process {
         // Gone already is as good as killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// Counts it as killed if somebody has.
+    fn lose(&mut self) {
+        let status = self.child.try_wait().ok().flatten();
+        self.is_killed |= status.is_some_and(|status| status.signal().is_some());
     }
 
     fn tell(&mut self, command: &str) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Cells in coherent memory, each behind its version. Whoever uses one has what protects it.
 
+use super::survival::insist;
 use crate::access::{Footprint, Used, UsedCells};
 use crate::error::{Result, TxnError};
 use crate::layout::{Cell, Layout, VERSION_BYTES};
@@ -135,7 +136,7 @@ impl Cells {
     pub fn rest(&self, node: usize, home: usize) -> Result<()> {
         let (node, base) = (&self.nodes[node], self.bases[home]);
         for at in (0..self.bytes(home)).step_by(node.block_size()) {
-            node.evict(base + at as u64)?;
+            insist(|| Ok(node.evict(base + at as u64).map(|_| true)?))?;
         }
         Ok(())
     }

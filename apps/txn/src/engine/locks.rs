@@ -173,14 +173,17 @@ impl Engine for Locks {
     }
 
     fn poke(&self, node: usize, cell: Cell, content: &[u8]) -> Result<()> {
-        self.cells.store(node, cell, RISE, content)
+        let store = || self.cells.store(node, cell, RISE, content);
+        match self.survival {
+            // Another node may die meanwhile.
+            Some(_) => insist(|| store().map(|()| true)),
+            None => store(),
+        }
     }
 
-    fn rest(&self, node: usize) -> Result<()> {
+    fn rest(&self, node: usize, home: usize) -> Result<()> {
         match self.survival {
-            Some(_) => self
-                .cells
-                .rest(node, usize::from(self.cells.nodes[node].id())),
+            Some(_) => self.cells.rest(node, home),
             None => Ok(()),
         }
     }

@@ -77,12 +77,12 @@ pub trait Engine: Sync {
     /// Those of the rack.
     fn poke(&self, node: usize, cell: Cell, content: &[u8]) -> Result<()>;
 
-    /// What was poked into cells of a node's home, by itself, survives as what transactions write.
+    /// What a node has poked into cells of a home survives as what transactions write.
     ///
     /// # Errors
     /// Those of the rack.
-    fn rest(&self, node: usize) -> Result<()> {
-        let _ = node;
+    fn rest(&self, node: usize, home: usize) -> Result<()> {
+        let _ = (node, home);
         Ok(())
     }
 

@@ -5,8 +5,9 @@ use crate::access::{get, update};
 use crate::schema::Takings;
 use crate::{
     Access, Cause, Copies, Counts, Deed, Done, Engine, Halt, Layout, Limit, Locks, Plan, Remote,
-    Scale, TxnError, Unwatched, check, drive_since, load,
+    Scale, TxnError, Unwatched, check, drive_since, load, load_for,
 };
+use rackmem::diagnostics::Faults;
 use rackmem::membership::{self, Folder, Role};
 use rackmem::{Config, Rack};
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 
 const NODES: usize = 4;
 const THREADS: usize = 2;
+const SEED: u64 = 3;
 /// How long anything may take.
 const LONG: Duration = Duration::from_secs(60);
 
@@ -54,6 +56,18 @@ fn all<T: Send>(of: impl Fn(usize) -> T + Sync) -> Vec<T> {
 impl Cluster {
     /// With a database that is loaded.
     fn new(name: &str) -> Cluster {
+        Cluster::under(name, Faults::NONE)
+    }
+
+    /// The same where packets suffer that.
+    fn under(name: &str, faults: Faults) -> Cluster {
+        let cluster = Cluster::empty(name, faults);
+        all(|id| load(&cluster.engines[id], SEED, &Unwatched).unwrap());
+        cluster
+    }
+
+    /// With a database that nobody has loaded.
+    fn empty(name: &str, faults: Faults) -> Cluster {
         let name = format!("rackmem-txn-{name}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);
@@ -67,13 +81,10 @@ impl Cluster {
             quoted.join(", "),
             folder.display(),
         );
-        let config = Config::parse(&text).unwrap();
+        let mut config = Config::parse(&text).unwrap();
+        config.set_faults(faults);
         let racks = all(|id| Rack::join(&config, id).unwrap());
-        let engines = all(|id| {
-            let engine = engine(&racks[id], id);
-            load(&engine, 3, &Unwatched).unwrap();
-            engine
-        });
+        let engines = all(|id| engine(&racks[id], id));
         Cluster {
             folder,
             config,
@@ -197,7 +208,25 @@ impl Known {
 /// Terminals of all nodes work; two nodes die, one of them that which serves the memory.
 #[test]
 fn a_database_outlives_its_nodes_while_it_is_used() {
-    let mut cluster = Cluster::new("used");
+    outlives_nodes(Cluster::new("used"), 100);
+}
+
+/// The same, and all packets of the rack may be lost, doubled and late: those of commits to a
+/// majority, of locks that go over to others, and of what is settled.
+#[test]
+fn a_database_outlives_its_nodes_where_packets_are_lost() {
+    let faults = Faults {
+        loss: 0.01,
+        duplication: 0.01,
+        delay: 0.01,
+        seed: 3,
+        ..Faults::NONE
+    };
+    outlives_nodes(Cluster::under("lossy", faults), 20);
+}
+
+/// Transactions between two deaths are `some`, and three times as many afterwards.
+fn outlives_nodes(mut cluster: Cluster, some: u64) {
     let began = Instant::now();
     let watch = Counting::default();
     let mut known = Known::default();
@@ -211,11 +240,11 @@ fn a_database_outlives_its_nodes_while_it_is_used() {
         };
         let runs: Vec<_> = engines.iter().map(drive).collect();
         for dead in [3, 0] {
-            watch.more(100);
+            watch.more(some);
             cluster.is_whole();
             cluster.kill(dead);
         }
-        watch.more(300);
+        watch.more(3 * some);
         drop(ends);
         for (id, run) in runs.into_iter().enumerate() {
             let (done, error) = run.join().unwrap();
@@ -225,7 +254,8 @@ fn a_database_outlives_its_nodes_while_it_is_used() {
     });
     cluster.engines = engines;
     cluster.holds(known.counts, 2 * THREADS as u64);
-    assert!(known.deeds.len() > 400, "{}", known.deeds.len());
+    let least = 4 * some as usize;
+    assert!(known.deeds.len() > least, "{}", known.deeds.len());
     assert!(have_order(&known.deeds), "there is no serial order");
 }
 
@@ -303,4 +333,43 @@ fn what_a_dead_node_had_locked_is_settled_before_it_is_seen() {
     };
     let seen = engines[1].transact(0, &mut body).unwrap().value;
     assert_eq!(seen, Some((2, 2)));
+}
+
+/// Ends loading after so many districts.
+struct Cut(AtomicU64);
+
+impl crate::Watch for Cut {
+    fn loaded(&self, _: u64) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+
+    fn stop(&self) -> bool {
+        self.0.load(SeqCst) == 0
+    }
+}
+
+/// A node has made some of its rows, and has them nowhere but in its own cache, when it dies.
+/// Another one makes all of them, and some that were made once more.
+#[test]
+fn what_a_node_was_loading_another_one_loads() {
+    const DEAD: usize = 3;
+    let mut cluster = Cluster::empty("loading", Faults::NONE);
+    all(|id| match id {
+        DEAD => load(&cluster.engines[id], SEED, &Cut(AtomicU64::new(4))).unwrap(),
+        _ => load(&cluster.engines[id], SEED, &Unwatched).unwrap(),
+    });
+    cluster.kill(DEAD);
+    let others = &cluster.engines[1];
+    let is_whole = |engine| check(engine, &Counts::NONE).is_ok_and(|report| report.holds());
+    assert!(!is_whole(others), "rows are missing that nobody has made");
+    load_for(others, DEAD, SEED, &Unwatched).unwrap();
+    load_for(others, 1, SEED, &Unwatched).unwrap();
+    assert!(is_whole(&cluster.engines[2]));
+    let run = |engine: &Locks| {
+        let plan = plan(Limit::Transactions(15), 2);
+        drive_since(engine, &plan, &Unwatched, Instant::now())
+    };
+    let (done, error) = run(&cluster.engines[2]);
+    assert!(error.is_none(), "{error:?}");
+    cluster.holds(done.tally.counts(), 0);
 }

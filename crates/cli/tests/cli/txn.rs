@@ -159,6 +159,25 @@ fn a_database_with_copies_outlives_processes() {
     }
 }
 
+/// Another node loads what the dead one had begun, and nothing is missing.
+#[test]
+fn loading_outlives_processes() {
+    for [copies, nodes, kill] in [["3", "4", "1"], ["5", "5", "2"]] {
+        let size = ["--items", "300", "--customers", "60", "--seconds", "4"];
+        let rack = ["--copies", copies, "--nodes", nodes, "--processes"];
+        let kill_some = ["--kill", kill, "--during", "loading", "--judge"];
+        let output = run(&[&["txn", "--json"], &size[..], &rack, &kill_some].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let told: Value = serde_json::from_str(&stdout(&output)).expect("one object");
+        assert_eq!(told["holds"], true, "{told}");
+        assert!(told["judged"]["disorder"].is_null(), "{told}");
+        let lost = &told["survived"]["lost_while_loading"];
+        let lost = lost.as_array().map(Vec::len);
+        assert_eq!(lost, kill.parse().ok(), "{told}");
+        assert!(told["tpmC"].as_f64() > Some(0.0), "{told}");
+    }
+}
+
 #[test]
 fn what_copies_do_not_go_with_is_said() {
     for (more, says) in [

@@ -1,8 +1,8 @@
 //! Nodes that are killed while terminals run, and what is seen of it.
 
-use super::TxnArgs;
 use super::histories::Histories;
 use super::play::Watcher;
+use super::{DuringArg, TxnArgs};
 use crate::crew::Crew;
 use crate::halt::{Halt, Played, wrong};
 use crate::stop::Stop;
@@ -20,6 +20,8 @@ const PART: (f64, f64) = (0.1, 0.6);
 pub struct Survived {
     /// Which node was killed when, in seconds of the run.
     pub killed: Vec<(usize, f64)>,
+    /// Which have died while the database was loaded.
+    pub lost: Vec<usize>,
     /// The longest time in which a node that lives has finished no transaction.
     pub gap: Duration,
     /// What all terminals have done, dead ones as well, by their logs.
@@ -56,7 +58,7 @@ fn moments(random: &mut Rng, args: &TxnArgs) -> Vec<Duration> {
     let (from, to) = PART;
     let mut any = || from + random.f64() * (to - from);
     let seconds = args.seconds as f64;
-    let moments = (0..args.kill.unwrap_or_default()).map(|_| any() * seconds);
+    let moments = (0..args.kill_during(DuringArg::Running)).map(|_| any() * seconds);
     let mut moments: Vec<Duration> = moments.map(Duration::from_secs_f64).collect();
     moments.sort();
     moments

@@ -3,6 +3,7 @@
 mod copies;
 mod histories;
 mod kills;
+mod loading;
 mod outside;
 mod play;
 mod processes;
@@ -57,6 +58,15 @@ pub enum EngineArg {
     OneLock,
 }
 
+/// When nodes are killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DuringArg {
+    /// While the database is loaded: others load what they had begun
+    Loading,
+    /// While terminals run
+    Running,
+}
+
 /// What a rack is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum VsArg {
@@ -98,9 +108,12 @@ pub struct TxnArgs {
     /// Keep N copies of the database, 3, 5 or 7: it outlives the death of fewer than half of them
     #[arg(long, value_name = "N")]
     copies: Option<u8>,
-    /// Kill N nodes while terminals run
+    /// Kill N nodes
     #[arg(long, value_name = "N", requires_all = ["copies", "processes"])]
     kill: Option<usize>,
+    /// Kill them then
+    #[arg(long, value_enum, default_value = "running", requires = "kill")]
+    during: DuringArg,
     /// Run another database on the same mix afterwards
     #[arg(long, value_enum)]
     vs: Option<VsArg>,
@@ -161,6 +174,12 @@ impl TxnArgs {
             rack.fabric = FabricArg::Udp;
         }
         format!("{}, a process for each", rack.describe())
+    }
+
+    /// How many nodes are killed then.
+    fn kill_during(&self, part: DuringArg) -> usize {
+        let kill = self.kill.filter(|_| self.during == part);
+        kill.unwrap_or_default()
     }
 
     fn remote(&self) -> Remote {

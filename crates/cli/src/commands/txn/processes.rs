@@ -4,6 +4,7 @@
 use super::copies::{self, Folder};
 use super::histories::{self, Histories, recorder};
 use super::kills::{self, Gap};
+use super::loading;
 use super::play::{Played, Task, Watcher};
 use super::{EngineArg, failure};
 use crate::commands::load as read_file;
@@ -17,7 +18,7 @@ use rackmem::Rack;
 use rackmem_txn::transactions::Kind;
 use rackmem_txn::{
     Counts, Delegated, Done, Engine, Finding, Layout, Locks, Objects, OneLock, Plan, RackLock,
-    Remember, Report, Tally, check, drive, drive_since, load,
+    Remember, Report, Tally, check, drive, drive_since, load, load_for,
 };
 use serde_json::{Value, json};
 use std::io::BufRead;
@@ -55,7 +56,7 @@ fn play(task: &Task<'_>) -> halt::Played<Played> {
     let mut crew = Crew::start(&start, stop)?;
     let began = Instant::now();
     let watcher = Watcher::new(task, "loading, in processes");
-    crew.all("load", stop)?;
+    let lost = loading::run(&mut crew, task.args, stop)?;
     drop(watcher);
     let loading = began.elapsed();
     let watcher = Watcher::new(task, "running, in processes");
@@ -74,9 +75,12 @@ fn play(task: &Task<'_>) -> halt::Played<Played> {
     survived.gap = ran.iter().map(gap).max().unwrap_or_default();
     survived.counted = counts_of(&checked["counted"]);
     if let Some(counted) = survived.counted {
+        // Who has died while the database was loaded has done nothing.
         kills::compare(counts, counted, !survived.killed.is_empty())?;
     }
     let killed: Vec<usize> = survived.killed.iter().map(|it| it.0).collect();
+    let killed = [killed, lost.clone()].concat();
+    survived.lost = lost;
     let judged = histories.map(|it| it.judge(rack.nodes, &killed));
     let judged = judged.transpose()?;
     let engine = match task.args.engine {
@@ -176,7 +180,13 @@ fn serve<E: Engine>(
         let mut words = line.split(' ');
         let answer = match words.next() {
             Some("load") => {
+                out::line(loading::begins());
                 load(engine, task.args.seed, &watcher).map_err(failure)?;
+                json!({"loaded": true})
+            }
+            Some("load-for") => {
+                let home = words.next().and_then(|it| it.parse().ok()).unwrap_or(0);
+                load_for(engine, home, task.args.seed, &watcher).map_err(failure)?;
                 json!({"loaded": true})
             }
             Some("run") => {

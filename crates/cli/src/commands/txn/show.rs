@@ -83,6 +83,11 @@ fn deaths(copies: u8, survived: &Survived) -> String {
     for (node, at) in &survived.killed {
         text += &format!(" Node {node} was killed after {at:.1} s.");
     }
+    for node in &survived.lost {
+        text += &format!(
+            " Node {node} died while the database was loaded: another one has loaded what is its."
+        );
+    }
     if !survived.gap.is_zero() {
         let gap = survived.gap.as_secs_f64();
         text += &format!(
@@ -113,6 +118,7 @@ fn survived(survived: &Survived) -> Value {
         .map(|it| json!({"orders": it.orders, "payments": it.payments, "delivered": it.delivered}));
     json!({
         "killed": killed,
+        "lost_while_loading": survived.lost,
         "gap_seconds": survived.gap.as_secs_f64(),
         "counted": counted,
     })
