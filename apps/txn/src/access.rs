@@ -81,11 +81,20 @@ pub trait Access {
     fn change(&mut self, cell: Cell) -> Step<&mut [u8]>;
 
     /// A cell's content as some transaction has left it that has committed by now. It takes no part
-    /// in this one: it may be of another moment, and may change before this run commits.
+    /// in this one: it may be of another moment, and may change before this run commits. What this
+    /// run has of it itself is that.
     ///
     /// # Errors
     /// Those of [`Access::read`].
-    fn committed(&mut self, cell: Cell) -> Step<Vec<u8>>;
+    fn committed(&mut self, cell: Cell) -> Step<Vec<u8>> {
+        match self.kept(cell) {
+            Some(bytes) => Ok(bytes.to_vec()),
+            None => self.constant(cell),
+        }
+    }
+
+    /// What this run has read or changed of a cell; nothing of one that it has not used.
+    fn kept(&self, cell: Cell) -> Option<&[u8]>;
 
     /// A cell's content that no transaction ever changes.
     ///

@@ -67,8 +67,8 @@ impl<E: Engine> Access for Direct<'_, E> {
         Ok(self.used(cell)?.change())
     }
 
-    fn committed(&mut self, cell: Cell) -> Step<Vec<u8>> {
-        self.constant(cell)
+    fn kept(&self, cell: Cell) -> Option<&[u8]> {
+        self.cells.get(&cell).map(|used| used.bytes.as_slice())
     }
 
     fn constant(&mut self, cell: Cell) -> Step<Vec<u8>> {

@@ -353,8 +353,8 @@ impl Access for Run<'_> {
     }
 
     fn committed(&mut self, cell: Cell) -> Step<Vec<u8>> {
-        if let Some(used) = self.cells.get(&cell) {
-            return Ok(used.bytes.clone());
+        if let Some(bytes) = self.kept(cell) {
+            return Ok(bytes.to_vec());
         }
         let lock = self.engine.table.lock_of(cell);
         let _held = match self.locks.contains_key(&lock) {
@@ -363,6 +363,10 @@ impl Access for Run<'_> {
         };
         self.engine.took(cell, false);
         Ok(self.engine.cells.load(self.node, cell)?.bytes)
+    }
+
+    fn kept(&self, cell: Cell) -> Option<&[u8]> {
+        self.cells.get(&cell).map(|used| used.bytes.as_slice())
     }
 
     fn constant(&mut self, cell: Cell) -> Step<Vec<u8>> {

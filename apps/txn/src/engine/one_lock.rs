@@ -158,11 +158,8 @@ impl Access for Run<'_> {
         Ok(self.used(cell)?.change())
     }
 
-    fn committed(&mut self, cell: Cell) -> Step<Vec<u8>> {
-        match self.cells.get(&cell) {
-            Some(used) => Ok(used.bytes.clone()),
-            None => self.constant(cell),
-        }
+    fn kept(&self, cell: Cell) -> Option<&[u8]> {
+        self.cells.get(&cell).map(|used| used.bytes.as_slice())
     }
 
     fn constant(&mut self, cell: Cell) -> Step<Vec<u8>> {

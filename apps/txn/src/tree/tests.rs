@@ -29,8 +29,8 @@ impl Access for Heap {
         Ok(self.of(cell))
     }
 
-    fn committed(&mut self, cell: Cell) -> Step<Vec<u8>> {
-        Ok(self.of(cell).clone())
+    fn kept(&self, cell: Cell) -> Option<&[u8]> {
+        self.0.get(&cell.key()).map(Vec::as_slice)
     }
 
     fn constant(&mut self, cell: Cell) -> Step<Vec<u8>> {

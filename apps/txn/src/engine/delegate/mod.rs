@@ -308,11 +308,8 @@ impl Access for Run<'_> {
         Ok(&mut mine.bytes)
     }
 
-    fn committed(&mut self, cell: Cell) -> Step<Vec<u8>> {
-        match self.cells.get(&cell) {
-            Some(mine) => Ok(mine.bytes.clone()),
-            None => self.constant(cell),
-        }
+    fn kept(&self, cell: Cell) -> Option<&[u8]> {
+        self.cells.get(&cell).map(|mine| mine.bytes.as_slice())
     }
 
     fn constant(&mut self, cell: Cell) -> Step<Vec<u8>> {

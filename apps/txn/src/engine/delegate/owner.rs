@@ -392,8 +392,8 @@ impl Access for Here<'_> {
         Ok(self.used(cell, true)?.change())
     }
 
-    fn committed(&mut self, cell: Cell) -> Step<Vec<u8>> {
-        self.constant(cell)
+    fn kept(&self, cell: Cell) -> Option<&[u8]> {
+        self.cells.get(&cell).map(|used| used.bytes.as_slice())
     }
 
     fn constant(&mut self, cell: Cell) -> Step<Vec<u8>> {
