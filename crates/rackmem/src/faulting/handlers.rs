@@ -1,10 +1,13 @@
 //! Threads that handle faults of threads: for programs whose system calls meet pages that are not
 //! there, and for threads that block signals.
 
+use super::page_file::PageFile;
 use super::signal::{Bring, say};
 use super::userfault::{Fault, Faults};
 use rackmem_fabric::Whole;
 use std::io::{PipeReader, PipeWriter, pipe};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -21,32 +24,40 @@ const AGAIN: Duration = Duration::from_millis(10);
 pub(super) struct Handlers {
     threads: Vec<JoinHandle<()>>,
     stop: Option<PipeWriter>,
+    shared: Arc<Shared>,
 }
 
 struct Shared {
     faults: Arc<Faults>,
-    /// Where the mapping begins.
-    address: u64,
+    user: Arc<PageFile>,
     bring: Bring,
     /// Whose turn it is to wait.
     turn: Mutex<()>,
     stopped: PipeReader,
+    /// Nobody brings anything any more.
+    over: AtomicBool,
 }
 
 impl Handlers {
-    pub fn start(faults: &Arc<Faults>, address: u64, bring: Bring) -> std::io::Result<Handlers> {
+    pub fn start(
+        faults: &Arc<Faults>,
+        user: &Arc<PageFile>,
+        bring: Bring,
+    ) -> std::io::Result<Handlers> {
         let (stopped, stop) = pipe()?;
-        let mut handlers = Handlers {
-            threads: Vec::new(),
-            stop: Some(stop),
-        };
         let shared = Arc::new(Shared {
             faults: faults.clone(),
-            address,
+            user: user.clone(),
             bring,
             turn: Mutex::new(()),
             stopped,
+            over: AtomicBool::new(false),
         });
+        let mut handlers = Handlers {
+            threads: Vec::new(),
+            stop: Some(stop),
+            shared: shared.clone(),
+        };
         for _ in 0..THREADS {
             let shared = shared.clone();
             let thread = Builder::new().name("rackmem-faults".into());
@@ -59,6 +70,7 @@ impl Handlers {
 
 impl Drop for Handlers {
     fn drop(&mut self) {
+        self.shared.over.store(true, Relaxed);
         // The other end of the pipe has an end of file.
         self.stop = None;
         let own = std::thread::current().id();
@@ -97,16 +109,21 @@ impl Shared {
 
     /// The page is shown to who waits, or loads of it fail from here on, by a signal.
     fn handle(&self, fault: Fault) {
-        let page = super::system_page() as u64;
-        let at = fault.address - fault.address % page;
-        loop {
-            let brought = (self.bring)((at - self.address) as usize, fault.writes);
-            let Err(error) = brought else {
+        let page = super::system_page();
+        let address = fault.address - fault.address % page as u64;
+        let at = (address - self.user.address()) as usize;
+        let mut told = false;
+        while !self.over.load(Relaxed) {
+            let Err(error) = (self.bring)(at, fault.writes) else {
                 return;
             };
-            say(&error, fault.writes);
-            if self.faults.fail((at, page as usize)) {
-                let _ = self.faults.wake((at, page as usize));
+            if !std::mem::replace(&mut told, true) {
+                say(&error, fault.writes);
+            }
+            // Only what is not there can fail: a page that is here to load is taken out.
+            let hidden = self.user.unmap(at, page).is_ok();
+            if hidden && self.faults.fail((address, page)) {
+                let _ = self.faults.wake((address, page));
                 return;
             }
             std::thread::sleep(AGAIN);

@@ -195,12 +195,15 @@ impl Faults {
         Ok(())
     }
 
-    /// Maps pages that are there in the file.
+    /// Maps pages that are there in the file, and those that wait for them go on. Where they are
+    /// mapped already they stay as they are, and those that wait are woken unless the page is to be
+    /// opened next, which wakes them.
     pub fn map_again(&self, (at, len): (u64, usize), protected: bool) -> io::Result<()> {
         let mode = if protected { CONTINUE_PROTECTED } else { 0 };
         let done = self.again(UFFDIO_CONTINUE, &mut [at, len as u64, mode, 0]);
         match done {
-            Err(error) if os(&error) == libc::EEXIST => self.wake((at, len)),
+            Err(error) if os(&error) == libc::EEXIST && protected => self.wake((at, len)),
+            Err(error) if os(&error) == libc::EEXIST => Ok(()),
             done => done,
         }
     }

@@ -20,7 +20,7 @@ pub(crate) struct View {
     _signals: Option<Served>,
     _threads: Option<Handlers>,
     how: How,
-    user: PageFile,
+    user: Arc<PageFile>,
     alias: Alias,
     /// Bytes of a page of the system's.
     page: usize,
@@ -43,7 +43,7 @@ impl View {
             FaultMode::Thread => How::Userfault(Arc::new(Faults::open()?)),
             FaultMode::Mprotect => How::Protection,
         };
-        let user = PageFile::new(len)?;
+        let user = Arc::new(PageFile::new(len)?);
         let alias = user.alias()?;
         match &how {
             How::Userfault(faults) => faults.register(user.address(), user.len())?,
@@ -72,7 +72,7 @@ impl View {
         };
         match (self.mode, &self.how) {
             (FaultMode::Thread, How::Userfault(faults)) => {
-                let threads = Handlers::start(faults, self.user.address(), bring);
+                let threads = Handlers::start(faults, &self.user, bring);
                 let threads = threads.map_err(|error| protection::refused("a thread", &error))?;
                 self._threads = Some(threads);
             }

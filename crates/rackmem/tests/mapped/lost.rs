@@ -1,7 +1,7 @@
 //! Blocks that are lost with a node: a load has nothing to return.
 
 use super::{BLOCK, LONG, as_a_child, spec};
-use rackmem::{AccessError, CoherentPages, Config, OnLost, Rack};
+use rackmem::{AccessError, CoherentPages, Config, FaultMode, OnLost, Rack};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Drop for Story {
 }
 
 impl Story {
-    fn new(name: &str) -> Story {
+    fn new(name: &str, mode: FaultMode) -> Story {
         let folder = format!("rackmem-mapped-{name}-{}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
         let _ = std::fs::remove_dir_all(&folder);
@@ -50,7 +50,7 @@ impl Story {
         let open = |id: usize| racks[id].node(id).open_region(&spec(2 * BLOCK)).unwrap();
         let theirs = open(2).map().unwrap();
         theirs.words()[0].store(8, SeqCst);
-        let (pages, addr) = (open(0).map().unwrap(), made.addr());
+        let (pages, addr) = (open(0).map_with(mode).unwrap(), made.addr());
         let begun = |rack: &Rack| rack.metrics().nodes[0].rebuilds.done;
         let before = begun(&racks[0]);
         // Its pages must not go home first.
@@ -71,7 +71,7 @@ impl Story {
 /// The program is asked, in the thread that loads, and may accept what home had.
 #[test]
 fn a_handler_says_what_becomes_of_a_lost_block() {
-    let story = Story::new("handler");
+    let story = Story::new("handler", FaultMode::Signal);
     let asked = Arc::new(AtomicU64::new(0));
     let (node, addr, count) = (story.racks[0].node(0), story.addr, asked.clone());
     story.pages.on_lost(move |at, stores, why| {
@@ -103,11 +103,15 @@ const AS_A_CHILD: &str = "RACKMEM_TEST_LOST_BLOCK";
 #[test]
 fn a_lost_block_ends_by_a_message_and_a_signal() {
     let Some(handled) = std::env::var_os(AS_A_CHILD) else {
-        for handled in ["", "signal"] {
+        for (mode, handled) in FaultMode::ALL.into_iter().zip(["", "signal", ""]) {
             let test = "lost::a_lost_block_ends_by_a_message_and_a_signal";
-            let ended = as_a_child(test, (AS_A_CHILD, handled));
+            let ended = as_a_child(test, (AS_A_CHILD, &format!("{handled} {}", mode.name())));
             let told = String::from_utf8_lossy(&ended.stderr);
-            assert_eq!(ended.status.signal(), Some(libc::SIGBUS), "{told}");
+            let signal = match mode {
+                FaultMode::Mprotect => libc::SIGSEGV,
+                _ => libc::SIGBUS,
+            };
+            assert_eq!(ended.status.signal(), Some(signal), "{mode:?} {told}");
             assert!(
                 told.contains("rackmem: a load in mapped memory failed: "),
                 "{told}"
@@ -116,7 +120,10 @@ fn a_lost_block_ends_by_a_message_and_a_signal() {
         }
         return;
     };
-    let story = Story::new("signal");
+    let told = handled.into_string().unwrap();
+    let (handled, name) = told.split_once(' ').unwrap();
+    let mode = FaultMode::ALL.into_iter().find(|mode| mode.name() == name);
+    let story = Story::new(name, mode.unwrap());
     if !handled.is_empty() {
         story.pages.on_lost(|_, _, _| OnLost::Signal);
     }
