@@ -135,6 +135,11 @@ class Array:
             self._mapped = flat.reshape(self.shape)
         return self._mapped
 
+    def pinned(self, *, stores=False):
+        """Keeps all of it here inside `with`, a second at most, so that system calls find it."""
+        self.mapped()
+        return self._pages.pin(_HEAD, _HEAD + self.nbytes, stores=stores)
+
     def touch(self, *, stores=False):
         """Brings all of it to this process, so that what follows does not wait."""
         self.mapped()

@@ -18,6 +18,7 @@ fn _rackmem(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<rack::Node>()?;
     module.add_class::<region::Region>()?;
     module.add_class::<pages::Pages>()?;
+    module.add_class::<pages::Pinned>()?;
     module.add_class::<lock::Lock>()?;
     module.add_class::<lock::Condition>()?;
     module.add_class::<map::Map>()?;

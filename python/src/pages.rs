@@ -8,6 +8,9 @@ use pyo3::prelude::*;
 use rackmem::CoherentPages;
 use std::ffi::c_int;
 use std::mem::ManuallyDrop;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A region's bytes as memory of this process, which other nodes change as well.
 #[pyclass(frozen, module = "rackmem")]
@@ -55,6 +58,28 @@ impl Pages {
             .map_err(errors::region)
     }
 
+    /// Brings the pages of these bytes, for stores too if wanted, and keeps them until it is left
+    /// or released, a second at most: system calls (`os.readv`, `socket.recv_into`) find them.
+    #[pyo3(signature = (start = 0, stop = None, *, stores = false))]
+    fn pin(
+        slf: Bound<'_, Self>,
+        start: usize,
+        stop: Option<usize>,
+        stores: bool,
+    ) -> PyResult<Pinned> {
+        let pages = slf.get();
+        pages.process.check()?;
+        let bytes = start..stop.unwrap_or(pages.pages.len());
+        let pin = || pages.pages.pin(bytes.clone(), stores).map(std::mem::forget);
+        slf.py().detach(pin).map_err(errors::region)?;
+        Ok(Pinned {
+            pages: slf.unbind(),
+            bytes,
+            stores,
+            released: AtomicBool::new(false),
+        })
+    }
+
     /// Loads and stores that were interrupted, pages that were only shown again,
     /// taken away by other nodes, and given up to make room.
     fn counts(&self) -> (u64, u64, u64, u64) {
@@ -82,5 +107,52 @@ impl Pages {
             0 => Ok(()),
             _ => Err(PyErr::fetch(slf.py())),
         }
+    }
+}
+
+/// Pages that stay for system calls.
+#[pyclass(frozen, module = "rackmem")]
+pub struct Pinned {
+    pages: Py<Pages>,
+    bytes: Range<usize>,
+    stores: bool,
+    released: AtomicBool,
+}
+
+impl Pinned {
+    fn end(&self, py: Python<'_>) {
+        let pages = self.pages.get();
+        if pages.process.is_this() && !self.released.swap(true, Relaxed) {
+            // They are pages of the mapping: they were pinned.
+            let _ = py.detach(|| pages.pages.unpin(self.bytes.clone(), self.stores));
+        }
+    }
+}
+
+#[pymethods]
+impl Pinned {
+    /// Other nodes may have them.
+    fn release(&self, py: Python<'_>) {
+        self.end(py);
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) {
+        self.end(py);
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        Python::attach(|py| self.end(py));
     }
 }

@@ -7,6 +7,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use rackmem::FaultMode;
 
 /// Shorter copies keep the interpreter's lock: letting go of it and taking it costs more than they
 /// do, unless they miss.
@@ -126,10 +127,23 @@ impl Region {
         Ok((was == old, was))
     }
 
-    /// Its bytes as memory of this process.
-    fn map(&self, py: Python<'_>) -> PyResult<Pages> {
+    /// Its bytes as memory of this process. Faults come by a `signal`,
+    /// to a `thread` of the library, or by `mprotect`: see docs/mapped.md.
+    /// A node keeps the first way of a region.
+    #[pyo3(signature = (*, faults = "signal"))]
+    fn map(&self, py: Python<'_>, faults: &str) -> PyResult<Pages> {
         self.process.check()?;
-        let pages = py.detach(|| self.region.map()).map_err(errors::region)?;
+        let mode = FaultMode::ALL
+            .into_iter()
+            .find(|mode| mode.name() == faults);
+        let mode = mode.ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "faults come by signal, thread or mprotect, not {faults:?}"
+            ))
+        })?;
+        let pages = py
+            .detach(|| self.region.map_with(mode))
+            .map_err(errors::region)?;
         Ok(Pages::new(pages, self.process))
     }
 

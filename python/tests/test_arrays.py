@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 
@@ -92,3 +94,39 @@ def test_more_than_the_cache_holds(rack):
     assert b.mapped().sum() == (2 << 20) * ((2 << 20) - 1) // 2
     b[::1024] += 1
     assert a[1024] == 1025 and a[1025] == 1025
+
+
+def test_system_calls_find_pinned_pages(rack):
+    here = rackmem.array(rack.node(0), "file", (4096,), "u1")
+    there = rackmem.array(rack.node(1), "file")
+    read, write = os.pipe()
+    try:
+        there.mapped()[:] = 7
+        with pytest.raises(OSError, match="address"):
+            os.writev(write, [here.mapped()])
+        with here.pinned():
+            assert os.writev(write, [here.mapped()]) == 4096
+        assert set(os.read(read, 4096)) == {7}
+        there.mapped()[:] = 8
+        os.write(write, bytes([9]) * 4096)
+        with here.pinned(stores=True) as pinned:
+            assert os.readv(read, [here.mapped()]) == 4096
+            pinned.release()
+        assert (there.mapped() == 9).all()
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+@pytest.mark.parametrize("faults", ["signal", "thread", "mprotect"])
+def test_faults_come_in_several_ways(rack, faults):
+    def open_at(node):
+        return rackmem.array(rack.node(node), faults, (4,), "i8")
+
+    arrays = [open_at(node) for node in range(2)]
+    views = [memoryview(a._region.map(faults=faults)).cast("q") for a in arrays]
+    for round in range(50):
+        views[round % 2][-1] += 1
+    assert views[0][-1] == 50
+    with pytest.raises(ValueError, match="carrier"):
+        arrays[0]._region.map(faults="carrier")

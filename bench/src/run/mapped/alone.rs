@@ -74,23 +74,35 @@ pub fn scan(options: &Options, report: &mut Report, progress: Progress<'_>) -> R
     let [region, other] = site.region("scan", bytes)?;
     let mapped = Mapped::of(&region)?;
     let plain = Plain::new(bytes / 8);
-    let mut case = |name: &str, baseline: Option<&str>, sum: &dyn Fn() -> u64| -> Result<()> {
-        progress(name);
-        let began = Instant::now();
-        black_box(sum());
-        let rate = bytes as f64 / began.elapsed().as_secs_f64() / 1e6;
-        match baseline {
-            Some(baseline) => report.add_against(name, rate, "MB/s", baseline)?,
-            None => report.add(name, rate, "MB/s")?,
-        }
-        Ok(())
-    };
+    let mut case =
+        |name: &str, baseline: Option<&str>, sum: &mut dyn FnMut() -> u64| -> Result<()> {
+            progress(name);
+            let began = Instant::now();
+            black_box(sum());
+            let rate = bytes as f64 / began.elapsed().as_secs_f64() / 1e6;
+            match baseline {
+                Some(baseline) => report.add_against(name, rate, "MB/s", baseline)?,
+                None => report.add(name, rate, "MB/s")?,
+            }
+            Ok(())
+        };
     let plainly = Some("scan/plain");
-    case("scan/plain", None, &|| sum(&plain, bytes / 8))?;
-    case("scan/mapped/first", plainly, &|| sum(&mapped, bytes / 8))?;
-    case("scan/mapped/again", plainly, &|| sum(&mapped, bytes / 8))?;
+    let mut copy = vec![0_u8; bytes];
+    let bytes_of = vec![1_u8; bytes];
+    case("scan/memcpy", None, &mut || {
+        copy.copy_from_slice(black_box(&bytes_of));
+        u64::from(black_box(&copy)[bytes / 2])
+    })?;
+    drop((copy, bytes_of));
+    case("scan/plain", None, &mut || sum(&plain, bytes / 8))?;
+    case("scan/mapped/first", plainly, &mut || {
+        sum(&mapped, bytes / 8)
+    })?;
+    case("scan/mapped/again", plainly, &mut || {
+        sum(&mapped, bytes / 8)
+    })?;
     // A page at a time, which is how a program that knows would do it.
-    case("scan/calls/first", plainly, &|| by_pages(&other, bytes))?;
+    case("scan/calls/first", plainly, &mut || by_pages(&other, bytes))?;
     // The kernel's own faults: memory that nobody has touched.
     let fresh = vec![0_u8; bytes];
     let began = Instant::now();

@@ -2,6 +2,7 @@
 //! beside the same by calls.
 
 mod alone;
+mod faults;
 mod shared;
 
 use super::{BenchError, Progress, Result};
@@ -32,6 +33,7 @@ const WORDS: usize = PAGE / 8;
 /// Runs it.
 pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Result<()> {
     alone::hits(options, report, progress)?;
+    faults::run(options, report, progress)?;
     alone::scan(options, report, progress)?;
     for fabric in &options.fabrics {
         shared::misses(options, *fabric, report, progress)?;
