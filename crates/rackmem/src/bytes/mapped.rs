@@ -433,7 +433,7 @@ impl LockedPage<'_> {
         };
         let (view, bytes) = (&self.frames.view, self.frames.bytes(self.nth));
         let left = match view.act(act, bytes.clone()) {
-            Ok(()) => left,
+            Ok(_) => left,
             // It fails where the program has unmapped these addresses: nobody has a right then.
             Err(_) => {
                 let _ = view.act(Act::Hide, bytes);
@@ -449,9 +449,17 @@ impl LockedPage<'_> {
         if self.frames.closed.load(SeqCst) {
             return Shown::No;
         }
-        let (mut acts, right) = pages::showing(right_of(self.word()), writes);
-        if let Err(error) = acts.try_for_each(|act| view.act(act, bytes.clone())) {
-            return Shown::Refused(error.raw_os_error().unwrap_or(0));
+        let (acts, right) = pages::showing(right_of(self.word()), writes);
+        let mut placed = false;
+        for act in acts {
+            // What has just come for stores is open.
+            if act == Act::Open && placed {
+                continue;
+            }
+            match view.act(act, bytes.clone()) {
+                Ok(done) => placed = done,
+                Err(error) => return Shown::Refused(error.raw_os_error().unwrap_or(0)),
+            }
         }
         self.give(right);
         self.put(!((1 << SINCE) - 1), self.frames.now() << SINCE);

@@ -196,15 +196,13 @@ impl Faults {
     }
 
     /// Maps pages that are there in the file, and those that wait for them go on. Where they are
-    /// mapped already they stay as they are, and those that wait are woken unless the page is to be
-    /// opened next, which wakes them.
-    pub fn map_again(&self, (at, len): (u64, usize), protected: bool) -> io::Result<()> {
+    /// mapped already they stay as they are (false), and nobody is woken.
+    pub fn map_again(&self, (at, len): (u64, usize), protected: bool) -> io::Result<bool> {
         let mode = if protected { CONTINUE_PROTECTED } else { 0 };
         let done = self.again(UFFDIO_CONTINUE, &mut [at, len as u64, mode, 0]);
         match done {
-            Err(error) if os(&error) == libc::EEXIST && protected => self.wake((at, len)),
-            Err(error) if os(&error) == libc::EEXIST => Ok(()),
-            done => done,
+            Err(error) if os(&error) == libc::EEXIST => Ok(false),
+            done => done.map(|()| true),
         }
     }
 

@@ -108,15 +108,16 @@ impl View {
     }
 
     /// Does this to the mapping of these bytes. What takes a right away returns when no processor
-    /// uses it any more; the bytes stay.
-    pub fn act(&self, act: Act, bytes: Range<usize>) -> io::Result<()> {
+    /// uses it any more; the bytes stay. Whether the mapping is now as the act says by itself: a page
+    /// that is placed and was there already is as it was.
+    pub fn act(&self, act: Act, bytes: Range<usize>) -> io::Result<bool> {
         match &self.how {
             How::Userfault(faults) => self.by_userfault(faults, act, bytes),
-            How::Protection => self.by_protection(act, bytes),
+            How::Protection => self.by_protection(act, bytes).map(|()| true),
         }
     }
 
-    fn by_userfault(&self, faults: &Faults, act: Act, bytes: Range<usize>) -> io::Result<()> {
+    fn by_userfault(&self, faults: &Faults, act: Act, bytes: Range<usize>) -> io::Result<bool> {
         match act {
             Act::Place { stores } => {
                 // A hole is no page that can be placed.
@@ -124,11 +125,16 @@ impl View {
                     let word = self.alias.words().get(at / 8);
                     word.map(|word| word.load(Relaxed));
                 }
-                faults.map_again(self.place(&bytes), !stores)
+                let placed = faults.map_again(self.place(&bytes), !stores)?;
+                // Who waits to store is woken when it is opened.
+                if !placed && !stores {
+                    faults.wake(self.place(&bytes))?;
+                }
+                Ok(placed)
             }
-            Act::Open => faults.unprotect(self.place(&bytes)),
-            Act::Protect => faults.protect(self.place(&bytes)),
-            Act::Hide => self.user.unmap(bytes.start, bytes.len()),
+            Act::Open => faults.unprotect(self.place(&bytes)).map(|()| true),
+            Act::Protect => faults.protect(self.place(&bytes)).map(|()| true),
+            Act::Hide => self.user.unmap(bytes.start, bytes.len()).map(|()| true),
         }
     }
 

@@ -309,7 +309,10 @@ impl Buffer {
         match (brought, table.here(page)) {
             (Ok(true), _) => true,
             // It was there: the program or the system has taken it out of the mapping.
-            (Ok(false), Some(dirty)) if fault.minor => self.faults.map_again(place, !dirty).is_ok(),
+            (Ok(false), Some(dirty)) if fault.minor => {
+                let placed = self.faults.map_again(place, !dirty);
+                placed.is_ok_and(|placed| placed || self.faults.wake(place).is_ok())
+            }
             (Ok(false), Some(true)) if fault.writes => self.faults.unprotect(place).is_ok(),
             // Another thread was faster, or it has left again: the next look shows it.
             (Ok(false), _) => self.faults.wake(place).is_ok(),
