@@ -118,6 +118,18 @@ const TOOLS: &[Tool] = &[
         lost: "tests of the drop-in with Boost.Interprocess",
     },
     Tool {
+        program: "sqlite3",
+        package: "sqlite3",
+        wanted_by: &["test"],
+        lost: "tests of the drop-in with SQLite",
+    },
+    Tool {
+        program: "kchashmgr",
+        package: "kyotocabinet-utils",
+        wanted_by: &["test"],
+        lost: "tests of the drop-in with Kyoto Cabinet",
+    },
+    Tool {
         program: "python3",
         package: "python3",
         wanted_by: &["test"],

@@ -8,6 +8,7 @@ pub mod copies;
 #[cfg(feature = "xdp")]
 pub mod dataplane;
 pub mod dbm;
+pub mod dropin;
 pub mod failover;
 pub mod failover_sim;
 pub mod hit;

@@ -195,6 +195,7 @@ pub fn goes_on(at: usize) -> bool {
 pub fn close_all(member: &'static Member) {
     let files: Vec<Arc<File>> = known().iter().flat_map(HashMap::values).cloned().collect();
     for file in files {
+        file.abandon();
         // What cannot be sent home is told when the rack is left.
         let _ = file.release_locks();
         let mut here = file.here();

@@ -12,12 +12,17 @@ use rackmem::{Config, Node, Rack, Region, RegionSpec, Wait, Window, WindowMut};
 use std::cmp::Ordering;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// Locks of a file: the first ones are its tables', the others those of objects in it.
 pub const LOCKS: usize = 2048;
 /// Bytes that a lock has a page of, at most.
 pub const PAGE: usize = 64 << 10;
+
+/// How long a process that ends waits until what it has is at home.
+const LEAVING: Duration = Duration::from_secs(30);
 
 const REGION: &str = "rackmem-dropin";
 
@@ -211,7 +216,8 @@ pub fn leave() {
     let Some(member) = get().filter(|member| member.is_process()) else {
         return;
     };
-    let leaves = std::thread::spawn(|| {
+    let (left, has_left) = std::sync::mpsc::channel::<()>();
+    std::thread::spawn(move || {
         let _inside = Inside::enter();
         crate::files::close_all(member);
         let rack = member
@@ -224,9 +230,12 @@ pub fn leave() {
                 "this node has left, and not all of it went home: {why}"
             ));
         }
+        drop(left);
     });
-    // It has said what there is to say.
-    let _ = leaves.join();
+    // Nothing is ever sent: it ends.
+    if has_left.recv_timeout(LEAVING) == Err(RecvTimeoutError::Timeout) {
+        say::line("this node ends, and not all of it went home: others do not answer");
+    }
 }
 
 /// Called when the process ends by `exit` or by returning from `main`, after the program's own

@@ -149,3 +149,48 @@ fn a_program_that_is_not_there_is_told_once() {
     assert_eq!(told.matches("error:").count(), 1, "{told}");
     assert_eq!(run(&["run", "-n", "3"]).status.code(), Some(2));
 }
+
+/// Two processes of Python's standard library: one makes shared memory, the other finds it.
+const SHARES: &str = "
+import os, time
+from multiprocessing import resource_tracker, shared_memory
+first = os.environ['RACKMEM_NODE'] == '1'
+while True:
+    try:
+        memory = shared_memory.SharedMemory(name='rack.run', create=first, size=4096)
+        break
+    except (FileNotFoundError, ValueError):
+        time.sleep(0.01)
+mine, theirs = (0, 1) if first else (1, 0)
+memory.buf[mine] = 7
+while memory.buf[theirs] != 7:
+    time.sleep(0.001)
+print('both')
+resource_tracker.unregister(memory._name, 'shared_memory')
+";
+
+#[test]
+fn programs_that_know_no_racks_share_files() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: no python3");
+        return;
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "-q", "-p", "rackmem-dropin"])
+        .status();
+    assert!(built.unwrap().success());
+    let output = run(&["run", "-n", "2", "--drop-in", "--", "python3", "-c", SHARES]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "both\nboth\n", "{}", stderr(&output));
+}
+
+#[test]
+fn a_library_that_is_not_there_is_told() {
+    let output = run(&["run", "--drop-in=/nowhere/library.so", "--", "true"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    for part in ["there is no /nowhere/library.so", "rackmem-dropin"] {
+        assert!(said.contains(part), "{said}");
+    }
+}

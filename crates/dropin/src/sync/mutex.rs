@@ -7,6 +7,7 @@
 use super::objects::{Held, WORDS, renew, thread};
 use super::{Found, TRY, found, is_ours, ours, until};
 use crate::answer::{Done, Errno, number, refuse};
+use crate::files::File;
 use crate::inside::Inside;
 use crate::next::next;
 use crate::settings;
@@ -27,6 +28,9 @@ const SHARED: u32 = 128;
 const KNOWN: u64 = 1 << 32;
 /// A robust mutex that nobody has made consistent.
 const OVER: u64 = 1 << 33;
+
+/// Its holder has ended without letting it go.
+const ABANDONED: u64 = 1 << 34;
 
 /// Where in the page the kind is.
 const FLAGS: usize = 8;
@@ -79,15 +83,18 @@ fn take(found: &Found, wait: Wait, busy: c_int) -> Done {
         entered = locks.enter::<Writing>(object.index, TRY)?;
     }
     let mut entered = entered.ok_or(Errno(busy))?;
-    let died = entered.content() != Content::Current;
+    let lost = entered.content() != Content::Current;
     let flags = {
         let mut view = locks.view_mut(&mut entered, WORDS * 8);
         renew(&mut view, found.file.life());
         if view.u64(FLAGS) & KNOWN == 0 {
             view.set_u64(FLAGS, KNOWN | kind_elsewhere(found));
         }
-        view.u64(FLAGS)
+        let flags = view.u64(FLAGS);
+        view.set_u64(FLAGS, flags & !ABANDONED);
+        flags
     };
+    let died = lost || flags & ABANDONED != 0;
     if flags & OVER != 0 {
         locks.leave(entered);
         return Err(Errno(libc::ENOTRECOVERABLE));
@@ -95,7 +102,7 @@ fn take(found: &Found, wait: Wait, busy: c_int) -> Done {
     *object.held() = Held {
         writer: Some(entered),
         died,
-        flags,
+        flags: flags & !ABANDONED,
         ..Held::default()
     };
     object.thread.store(thread(), Relaxed);
@@ -144,6 +151,30 @@ pub fn release(found: &Found) -> Done {
     drop(held);
     locks.leave(entered);
     Ok(())
+}
+
+impl File {
+    /// This process ends: what it holds of the file's objects others may have, and are told so
+    /// where they can be.
+    pub fn abandon(&self) {
+        for object in self.objects.all() {
+            let mut held = object.held();
+            for reader in std::mem::take(&mut held.readers) {
+                self.locks.leave(reader);
+            }
+            let Some(mut entered) = held.writer.take() else {
+                continue;
+            };
+            // Of a mutex; a lock for readers and writers has no flags.
+            if held.flags & KNOWN != 0 {
+                let flags = held.flags | ABANDONED;
+                self.locks
+                    .view_mut(&mut entered, WORDS * 8)
+                    .set_u64(FLAGS, flags);
+            }
+            self.locks.leave(entered);
+        }
+    }
 }
 
 /// Lets it go for a wait: how often its holder has had it, to be given back by [`take_again`].

@@ -27,6 +27,13 @@ const TABLE: usize = 8 + LOCKS * 8;
 #[derive(Default)]
 pub struct Objects(RwLock<HashMap<usize, Arc<Object>>>);
 
+impl Objects {
+    pub fn all(&self) -> Vec<Arc<Object>> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.values().cloned().collect()
+    }
+}
+
 /// What this process knows of one.
 pub struct Object {
     pub index: usize,

@@ -1,6 +1,6 @@
 //! What several programs count together is exact, wherever they run.
 
-use crate::support::{ALL, Files, Where, compiled, python};
+use crate::support::{ALL, Files, Where, compiled, is_there, python};
 
 /// Runs a program as so many nodes; each prints the same.
 fn all(name: &str, place: Where, programs: usize, words: &[&str], rounds: usize, told: &str) {
@@ -106,5 +106,109 @@ fn numpy_arrays_in_shared_memory() {
             rounds,
             &told,
         );
+    }
+}
+
+#[test]
+fn every_kind_of_object_excludes_and_waits() {
+    let Some(program) = compiled("objects.c", &[]) else {
+        return;
+    };
+    for place in [
+        Where::Hosts,
+        Where::Shm,
+        Where::Hosts,
+        Where::Udp,
+        Where::Hosts,
+    ] {
+        let (programs, rounds) = (3, 50);
+        let told = vec![(programs * rounds).to_string(); 5].join(" ");
+        all(
+            "objects",
+            place,
+            programs,
+            &[program.to_str().unwrap()],
+            rounds,
+            &told,
+        );
+    }
+}
+
+/// Runs a program as a node, to its end: what it prints.
+fn told(files: &Files, node: usize, words: &[&str]) -> String {
+    let ended = files.start(node, words).wait();
+    assert_eq!(ended.code, Some(0), "{words:?}: {ended:#?}");
+    ended.out.trim().into()
+}
+
+/// Rollback journals, which are files that come and go, and a WAL, whose index is mapped.
+#[test]
+fn sqlite_counts() {
+    if !is_there("sqlite3", "sqlite3") {
+        return;
+    }
+    for (place, journal) in [(Where::Hosts, "wal"), (Where::Udp, "delete")] {
+        let Some(files) = Files::new("sqlite", place, 2) else {
+            continue;
+        };
+        let sql = |sql: &str| -> Vec<String> {
+            let words = [
+                "sqlite3",
+                "-cmd",
+                ".timeout 60000",
+                "/dev/shm/rack.sqlite",
+                sql,
+            ];
+            words.map(String::from).into()
+        };
+        let run = |node: usize, text: &str| {
+            let words = sql(text);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            told(&files, node, &words)
+        };
+        let made = run(
+            1,
+            &format!("pragma journal_mode={journal}; create table t(a integer);"),
+        );
+        assert_eq!(made, journal);
+        let rounds = 50;
+        let inserts: String = (0..rounds)
+            .map(|n| format!("insert into t values({n});"))
+            .collect();
+        std::thread::scope(|scope| {
+            for node in [1, 2] {
+                let (run, inserts) = (&run, &inserts);
+                scope.spawn(move || run(node, inserts));
+            }
+        });
+        let sum = 2 * (rounds * (rounds - 1) / 2);
+        let all = run(2, "select count(*), sum(a) from t; pragma integrity_check;");
+        assert_eq!(
+            all,
+            format!("{}|{sum}\nok", 2 * rounds),
+            "{place:?} {journal}"
+        );
+    }
+}
+
+/// A database file of Kyoto Cabinet, which one process at a time has open, goes from node to node.
+#[test]
+fn kyoto_cabinet_goes_from_node_to_node() {
+    if !is_there("kchashmgr", "kyotocabinet-utils") {
+        return;
+    }
+    let Some(files) = Files::new("kyoto", Where::Udp, 2) else {
+        return;
+    };
+    for (manager, path) in [
+        ("kchashmgr", "/dev/shm/rack.kyoto.kch"),
+        ("kctreemgr", "/dev/shm/rack.kyoto.kct"),
+    ] {
+        told(&files, 1, &[manager, "create", path]);
+        for (node, value) in [(1, "one"), (2, "two")] {
+            told(&files, node, &[manager, "set", path, value, value]);
+        }
+        assert_eq!(told(&files, 1, &[manager, "get", path, "two"]), "two");
+        assert_eq!(told(&files, 2, &[manager, "get", path, "one"]), "one");
     }
 }

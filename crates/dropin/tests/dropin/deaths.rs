@@ -23,6 +23,25 @@ fn a_robust_mutex_says_so_and_locks_are_free() {
     }
 }
 
+#[test]
+fn a_process_that_ends_inside_is_as_good_as_dead() {
+    let Some(program) = compiled("robust.c", &[]) else {
+        return;
+    };
+    let program = program.to_str().unwrap();
+    let Some(files) = Files::new("leaver", Where::Udp, 2) else {
+        return;
+    };
+    let leaver = files.start(1, &[program, "leaver"]);
+    let survivor = files.start(2, &[program, "survivor"]);
+    let ended = [leaver.wait(), survivor.wait()];
+    assert!(
+        ended.iter().all(|program| program.code == Some(0)),
+        "{ended:#?}"
+    );
+    assert_eq!(ended[1].out, "kill it\nEOWNERDEAD\n42\n", "{ended:#?}");
+}
+
 fn kill(files: &Files, victim: &mut Running) {
     files.kill_all_of(1);
     victim.kill();

@@ -7,11 +7,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Longer than any program here takes, on a machine that has much else to do.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Where its nodes are.
@@ -230,11 +232,10 @@ pub fn compiled(source: &str, options: &[&str]) -> Option<PathBuf> {
     let from = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/programs")
         .join(source);
-    let to = std::env::temp_dir().join(format!(
-        "rackmem-dropin-{}-{}",
-        std::process::id(),
-        source.replace('.', "-")
-    ));
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBER.fetch_add(1, Relaxed);
+    let name = format!("{}-{number}", source.replace('.', "-"));
+    let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut command = Command::new(compiler);
     command
         .args(["-O1", "-g", "-Wall", "-pthread"])
@@ -296,4 +297,14 @@ pub fn python() -> Option<PathBuf> {
         skip("no Python with NumPy, and pip could not install it");
     }
     python
+}
+
+/// Whether a program is installed; if it is not, that is said.
+pub fn is_there(program: &str, package: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    if !found {
+        skip(&format!("no {program} (Debian's {package})"));
+    }
+    found
 }

@@ -131,3 +131,21 @@ fn a_lost_block_ends_by_a_message_and_a_signal() {
     story.pages.words()[0].load(SeqCst);
     unreachable!("a load of a lost block");
 }
+
+/// What a node has sent home is there when the node is not.
+#[test]
+fn what_was_brought_home_outlives_its_writer() {
+    let rack = super::rack(rackmem::Fabric::Udp, rackmem::Mode::HomeOnly, 1 << 20);
+    let all = super::mapped(&rack, 2 * BLOCK);
+    let home = rack.node(0);
+    all[1].words()[0].store(5, SeqCst);
+    all[1].words()[BLOCK / 8].store(6, SeqCst);
+    all[1].bring_home().unwrap();
+    let addr = home.open_region(&spec(2 * BLOCK)).unwrap().addr();
+    for block in [addr, addr + BLOCK as u64] {
+        let (_, status, holders, _) = home.inspect(block).unwrap();
+        assert_eq!(holders & 0b10, 0, "the writer has it still: {status}");
+    }
+    assert_eq!(all[2].words()[0].load(SeqCst), 5);
+    assert_eq!(all[2].words()[BLOCK / 8].load(SeqCst), 6);
+}

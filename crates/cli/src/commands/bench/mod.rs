@@ -6,6 +6,7 @@ mod bulk;
 mod copies;
 mod dataplane;
 mod dbm;
+mod dropin;
 mod failover;
 mod hit;
 mod kv;
@@ -53,6 +54,7 @@ Examples:
   rackmem bench dbm                              a database under one lock, of every kind, beside pthread's
   rackmem bench objects                          reads of whole objects beside a copy and beside versions, CRC, locks
   rackmem bench mapped                           plain loads and stores on the rack's memory, beside calls
+  rackmem bench dropin                           unmodified LMDB on the rack's memory, beside LMDB on this host's
   rackmem bench python                           arrays of the Python package beside NumPy, shared memory and pipes
   rackmem bench bounded                          clwb, clflushopt, clflush; reads that are old by a bounded time
   rackmem bench bounded --sim                    PageRank on the paper's machine, by a model
@@ -98,6 +100,8 @@ enum Bench {
     Mapped(mapped::MappedArgs),
     /// Measure the Python package: elements, slices, and 4 KiB and 1 MiB from process to process
     Python(python::PythonArgs),
+    /// Measure unmodified LMDB on the rack's memory, by LD_PRELOAD, beside LMDB on this host's
+    Dropin(dropin::DropInArgs),
     /// Measure memory that is old by a bounded time, and the instructions that it takes (BI paper)
     Bounded(bounded::BoundedArgs),
     /// Measure regions with copies: beside memory without, durable, when a replica dies; etcd
@@ -156,6 +160,9 @@ pub fn run(args: &BenchArgs, json: bool, options: BTreeMap<String, String>) -> R
         }),
         Bench::Python(args) => bench.plain("python", args.often.runs, &mut |_, report, tell| {
             python::run(args, report, tell)
+        }),
+        Bench::Dropin(args) => bench.plain("dropin", args.often.runs, &mut |_, report, tell| {
+            dropin::run(args, report, tell)
         }),
         Bench::Bounded(args) if args.sim => bench.bounded_sim(args.scale),
         Bench::Bounded(args) => bench.plain("bounded", args.often.runs, &mut |_, report, tell| {

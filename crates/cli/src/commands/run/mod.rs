@@ -1,7 +1,7 @@
 //! `rackmem run`: a program of the user's in every node of a rack, or as the node that a launcher
 //! such as `srun` or a StatefulSet says.
 
-mod drop_in;
+pub mod drop_in;
 mod lines;
 mod programs;
 
