@@ -108,8 +108,8 @@ impl View {
     }
 
     /// Does this to the mapping of these bytes. What takes a right away returns when no processor
-    /// uses it any more; the bytes stay. Whether the mapping is now as the act says by itself: a page
-    /// that is placed and was there already is as it was.
+    /// uses it any more; the bytes stay. Whether the mapping is now as the act says by itself:
+    /// a page that is placed and was there already is as it was.
     pub fn act(&self, act: Act, bytes: Range<usize>) -> io::Result<bool> {
         match &self.how {
             How::Userfault(faults) => self.by_userfault(faults, act, bytes),
