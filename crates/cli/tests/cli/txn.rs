@@ -136,10 +136,15 @@ const COPIED: [&str; 8] = [
 
 #[test]
 fn a_database_with_copies_outlives_processes() {
-    for [copies, nodes, kill] in [["3", "4", "1"], ["5", "5", "2"]] {
+    let cases = [
+        (["3", "4", "1"], &[][..]),
+        (["5", "5", "2"], &[]),
+        (["3", "4", "1"], &["--loss", "0.01"]),
+    ];
+    for ([copies, nodes, kill], loss) in cases {
         let size = ["--items", "100", "--customers", "30", "--seconds", "8"];
         let rack = ["--copies", copies, "--nodes", nodes, "--processes"];
-        let kill_some = ["--kill", kill, "--judge"];
+        let kill_some = [&["--kill", kill, "--judge"], loss].concat();
         let output = run(&[&["txn", "--json"], &size[..], &rack, &kill_some].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         let told: Value = serde_json::from_str(&stdout(&output)).expect("one object");
