@@ -149,6 +149,17 @@ pub fn one_page(
         let rate = adds(&mapped, apart, options.duration);
         report.add_against(&case, rate, "ops/s", &baseline)?;
     }
+    // Words of one page that different nodes write: how long the page stays with who has got it.
+    let baseline = format!("{name}/one-page/mapped");
+    for hold in [0, 200, 1000] {
+        let case = format!("{baseline}/hold-{hold}us");
+        progress(&case);
+        for pages in &mapped {
+            pages.0.set_hold(Duration::from_micros(hold));
+        }
+        let rate = adds(&mapped, 8, options.duration);
+        report.add_against(&case, rate, "ops/s", &baseline)?;
+    }
     Ok(())
 }
 

@@ -120,6 +120,8 @@ pub(crate) struct Frames {
     blocks: usize,
     view: View,
     began: Instant,
+    /// For how long a page that was just shown stays, in nanoseconds.
+    hold: AtomicU64,
     /// Handles on it. Without one blocks do not come here any more.
     handles: AtomicUsize,
     /// No right is given: this process cannot show that it is alive.
@@ -149,6 +151,7 @@ impl Frames {
             block,
             words: Pages::new(blocks * 8),
             blocks,
+            hold: AtomicU64::new(view.mode().hold()),
             view,
             began: Instant::now(),
             handles: AtomicUsize::new(0),
@@ -160,6 +163,11 @@ impl Frames {
             pins: Mutex::default(),
             lost: RwLock::default(),
         }
+    }
+
+    /// For how long a page that was just shown stays from now on.
+    pub fn set_hold(&self, nanoseconds: u64) {
+        self.hold.store(nanoseconds, Relaxed);
     }
 
     /// From now on this says what becomes of an access whose block cannot be had.
@@ -288,7 +296,7 @@ impl Frames {
             return;
         }
         // Longer than that nobody waits, whatever the word becomes.
-        let hold = self.view.mode().hold();
+        let hold = self.hold.load(Relaxed);
         let until = pages::rest(word >> SINCE, self.now(), hold);
         while until.is_some_and(|until| self.now() < until) {
             std::hint::spin_loop();

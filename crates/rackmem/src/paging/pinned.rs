@@ -6,6 +6,10 @@ use crate::bytes::mapped::OnLost;
 use crate::error::{AccessError, RegionError};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Others wait no longer than this for a page that was just shown.
+const LONGEST_HOLD: Duration = Duration::from_millis(1);
 
 /// Pages that this node keeps until it is dropped, or for a second ([`CoherentPages::pin`]).
 ///
@@ -122,6 +126,16 @@ impl CoherentPages {
         self.node().inner.access.unpinned();
     }
 
+    /// Lets a page that this mapping has just got stay for so long, while other nodes wait for it: a
+    /// millisecond at most, and 10 µs without this call (100 by
+    /// [`FaultMode::Thread`](crate::FaultMode::Thread), where who has asked has to wake up). Longer
+    /// where nodes store to different words of one page, and would rather do more at a time than
+    /// wait for less; zero gives it away before it may have been of use. For all handles on the
+    /// mapping.
+    pub fn set_hold(&self, hold: Duration) {
+        self.frames().set_hold(bounded(hold));
+    }
+
     /// From now on this says what becomes of loads and stores of this mapping whose block cannot be
     /// had, by all handles on it; without one the reason is printed, and the thread gets `SIGBUS`.
     ///
@@ -141,5 +155,22 @@ impl CoherentPages {
                 handler(at.saturating_sub(skip), stores, error)
             },
         )));
+    }
+}
+
+/// Nanoseconds of a hold.
+fn bounded(hold: Duration) -> u64 {
+    hold.min(LONGEST_HOLD).as_nanos() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_kept_waiting_for_longer_than_a_millisecond() {
+        assert_eq!(bounded(Duration::ZERO), 0);
+        assert_eq!(bounded(Duration::from_micros(200)), 200_000);
+        assert_eq!(bounded(Duration::MAX), 1_000_000);
     }
 }

@@ -4,6 +4,7 @@ use super::pins::Pipe;
 use super::{BLOCK, FABRICS, as_a_child, mapped_with, rack, spec};
 use rackmem::{Fabric, FaultMode, Mode, Rack, RegionError};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::time::Duration;
 
 /// Threads of all nodes add to shared words and to words of their own in one page.
 #[test]
@@ -34,6 +35,32 @@ fn no_addition_is_lost_in_any_mode() {
                 assert_eq!(words[own].load(SeqCst), ROUNDS, "{mode:?} {fabric:?}");
                 assert_eq!(words[512 + own].load(SeqCst), ROUNDS);
             }
+        }
+    }
+}
+
+/// However long a page stays with who has got it, all nodes go on.
+#[test]
+fn no_addition_is_lost_by_any_hold() {
+    const ROUNDS: u64 = 1_000;
+    let rack = rack(Fabric::Shm, Mode::HomeOnly, 1 << 20);
+    let all = mapped_with(&rack, BLOCK, FaultMode::Signal);
+    for (round, hold) in (1..).zip([Duration::ZERO, Duration::from_micros(200), Duration::MAX]) {
+        std::thread::scope(|scope| {
+            for (nth, pages) in all.iter().enumerate() {
+                pages.set_hold(hold);
+                scope.spawn(move || {
+                    for _ in 0..ROUNDS {
+                        pages.words()[0].fetch_add(1, SeqCst);
+                        pages.words()[8 + nth].fetch_add(1, Relaxed);
+                    }
+                });
+            }
+        });
+        let words = all[1].words();
+        assert_eq!(words[0].load(SeqCst), round * 3 * ROUNDS, "{hold:?}");
+        for nth in 0..3 {
+            assert_eq!(words[8 + nth].load(SeqCst), round * ROUNDS, "{hold:?}");
         }
     }
 }
