@@ -126,8 +126,8 @@ impl CoherentPages {
         self.node().inner.access.unpinned();
     }
 
-    /// Lets a page that this mapping has just got stay for so long, while other nodes wait for it: a
-    /// millisecond at most, and 10 µs without this call (100 by
+    /// Lets a page that this mapping has just got stay for so long, while other nodes wait for it:
+    /// a millisecond at most, and 10 µs without this call (100 by
     /// [`FaultMode::Thread`](crate::FaultMode::Thread), where who has asked has to wake up). Longer
     /// where nodes store to different words of one page, and would rather do more at a time than
     /// wait for less; zero gives it away before it may have been of use. For all handles on the
