@@ -75,8 +75,8 @@ pub struct RunArgs {
     /// Start all nodes of that rack here, and its switch
     #[arg(long, requires = "rack")]
     all: bool,
-    /// Put the library in front that gives programs which know no racks the rack's memory
-    #[arg(long, value_name = "LIBRARY", num_args = 0..=1, require_equals = true, default_missing_value = drop_in::NAME)]
+    /// Put the library in FILE in front, which gives programs that know no racks the rack's memory
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = drop_in::NAME)]
     drop_in: Option<PathBuf>,
     /// Let the others go on when a program fails
     #[arg(long)]
