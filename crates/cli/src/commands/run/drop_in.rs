@@ -20,7 +20,7 @@ pub fn find(path: &Path) -> Result<PathBuf> {
     let found = places.iter().find(|place| place.is_file());
     let missing = || {
         let cause = format!("there is no {}", places[0].display());
-        let next = "build it (cargo build --release -p rackmem-dropin), or say where it is (--drop-in=LIBRARY)";
+        let next = "build it (cargo build --release -p rackmem-dropin), or say where it is (--drop-in=FILE)";
         Failure::new(cause, next)
     };
     Ok(std::path::absolute(found.ok_or_else(missing)?)?)
