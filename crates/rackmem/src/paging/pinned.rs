@@ -66,7 +66,7 @@ impl CoherentPages {
     /// pin for one call at a time, and a file or a socket that may have nothing for long is waited
     /// for before (`poll(2)`). A page pinned for loads still goes to nodes that load. What waits
     /// for a third node is refused, and tries for as long as its patience
-    /// ([`RackBuilder::patience`](crate::RackBuilder::patience)), which should be more.
+    /// ([`Builder::patience`](crate::Builder::patience)), which should be more.
     ///
     /// A call of this node that looks at a pinned block ([`Node::snapshot`](crate::Node::snapshot),
     /// [`Region::write`](crate::Region::write)) has it for itself for that moment: a system call of
