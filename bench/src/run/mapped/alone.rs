@@ -35,12 +35,13 @@ pub fn hits(options: &Options, report: &mut Report, progress: Progress<'_>) -> R
         }
         Ok(())
     };
-    pass("hit/plain-load", None, &|| read(&plain, words))?;
+    let (plainly, mapped) = (&plain.0[..], mapped.0.words());
+    pass("hit/plain-load", None, &|| read(&plainly, words))?;
     pass("hit/mapped-load", Some("hit/plain-load"), &|| {
         read(&mapped, words)
     })?;
     pass("hit/call", Some("hit/plain-load"), &|| read(&called, words))?;
-    pass("hit/plain-add", None, &|| add(&plain, words))?;
+    pass("hit/plain-add", None, &|| add(&plainly, words))?;
     pass("hit/mapped-add", Some("hit/plain-add"), &|| {
         add(&mapped, words)
     })?;
@@ -87,19 +88,21 @@ pub fn scan(options: &Options, report: &mut Report, progress: Progress<'_>) -> R
             Ok(())
         };
     let plainly = Some("scan/plain");
-    let mut copy = vec![0_u8; bytes];
+    // Written, so that all of it is there.
+    let mut copy = vec![2_u8; bytes];
     let bytes_of = vec![1_u8; bytes];
     case("scan/memcpy", None, &mut || {
         copy.copy_from_slice(black_box(&bytes_of));
         u64::from(black_box(&copy)[bytes / 2])
     })?;
     drop((copy, bytes_of));
-    case("scan/plain", None, &mut || sum(&plain, bytes / 8))?;
+    let (of_process, of_rack) = (&plain.0[..], mapped.0.words());
+    case("scan/plain", None, &mut || sum(&of_process, bytes / 8))?;
     case("scan/mapped/first", plainly, &mut || {
-        sum(&mapped, bytes / 8)
+        sum(&of_rack, bytes / 8)
     })?;
     case("scan/mapped/again", plainly, &mut || {
-        sum(&mapped, bytes / 8)
+        sum(&of_rack, bytes / 8)
     })?;
     // A page at a time, which is how a program that knows would do it.
     case("scan/calls/first", plainly, &mut || by_pages(&other, bytes))?;

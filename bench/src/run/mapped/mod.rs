@@ -110,6 +110,25 @@ impl Words for Mapped {
     }
 }
 
+/// Words whose place is known, as a program has them that has asked for it once.
+impl Words for &[AtomicU64] {
+    #[inline(always)]
+    fn load(&self, at: usize) -> Option<u64> {
+        Some(self[at].load(Relaxed))
+    }
+
+    #[inline(always)]
+    fn store(&self, at: usize, value: u64) -> Option<()> {
+        self[at].store(value, Relaxed);
+        Some(())
+    }
+
+    #[inline(always)]
+    fn add(&self, at: usize) -> Option<u64> {
+        Some(self[at].fetch_add(1, SeqCst))
+    }
+}
+
 /// The same memory, by calls.
 struct Called(Node, u64);
 
