@@ -226,7 +226,8 @@ impl CoherentPages {
         first.wrapping_add(self.skip)
     }
 
-    /// Its bytes as words that all nodes share, whole words only. Ask once: what it gives is memory.
+    /// Its bytes as words that all nodes share, whole words only. Ask once:
+    /// what it gives is memory.
     pub fn words(&self) -> &[AtomicU64] {
         let words = self.frames().view().user().words();
         let from = self.skip / 8;
