@@ -49,11 +49,20 @@ pub fn watch(
     limit: Duration,
     mut each_line: impl FnMut(&str),
 ) -> Result<ExitStatus, ProcessError> {
+    watch_both(command, limit, |_, line| each_line(line))
+}
+
+/// The same, and which output a line is of: those of two come in any order.
+pub fn watch_both(
+    command: Command,
+    limit: Duration,
+    mut each_line: impl FnMut(Output, &str),
+) -> Result<ExitStatus, ProcessError> {
     let what = short(&command);
     watch_beating(command, limit, BEAT, |seen| match seen {
-        Seen::Line(line) => {
+        Seen::Line(of, line) => {
             println!("{line}");
-            each_line(line);
+            each_line(of, line);
         }
         Seen::Silence(time) => {
             let (seconds, minutes) = (time.as_secs(), limit.as_secs() / 60);
@@ -67,9 +76,16 @@ pub fn quietly(command: Command, limit: Duration) -> Result<ExitStatus, ProcessE
     watch_beating(command, limit, limit, |_| {})
 }
 
+/// Where a program writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    Standard,
+    Errors,
+}
+
 /// What is seen of a program.
 enum Seen<'a> {
-    Line(&'a str),
+    Line(Output, &'a str),
     /// No line for a while; the time since its beginning.
     Silence(Duration),
 }
@@ -100,9 +116,9 @@ fn watch_beating(
     let (end, mut heard) = (began + limit, began);
     loop {
         match lines.recv_timeout(TICK) {
-            Ok(line) => {
+            Ok((of, line)) => {
                 heard = Instant::now();
-                see(Seen::Line(&line));
+                see(Seen::Line(of, &line));
             }
             Err(RecvTimeoutError::Disconnected) => return child.wait().map_err(failed),
             Err(RecvTimeoutError::Timeout) => {
@@ -125,25 +141,25 @@ fn watch_beating(
 }
 
 /// The lines of the child's outputs; the channel closes when the last writer has closed them.
-fn lines_of(child: &mut Child) -> mpsc::Receiver<String> {
+fn lines_of(child: &mut Child) -> mpsc::Receiver<(Output, String)> {
     let (sender, receiver) = mpsc::sync_channel(QUEUED_LINES);
     if let Some(errors) = child.stderr.take() {
         let sender = sender.clone();
-        thread::spawn(move || send_lines(errors, &sender));
+        thread::spawn(move || send_lines(errors, Output::Errors, &sender));
     }
     if let Some(output) = child.stdout.take() {
-        thread::spawn(move || send_lines(output, &sender));
+        thread::spawn(move || send_lines(output, Output::Standard, &sender));
     }
     receiver
 }
 
-fn send_lines(output: impl Read, sender: &mpsc::SyncSender<String>) {
+fn send_lines(output: impl Read, of: Output, sender: &mpsc::SyncSender<(Output, String)>) {
     let mut reader = BufReader::new(output);
     let mut line = Vec::new();
     // Bytes, not text: a test may print anything.
     while matches!(reader.read_until(b'\n', &mut line), Ok(n) if n > 0) {
         let text = String::from_utf8_lossy(&line);
-        if sender.send(text.trim_end().to_owned()).is_err() {
+        if sender.send((of, text.trim_end().to_owned())).is_err() {
             return;
         }
         line.clear();

@@ -201,17 +201,17 @@ pub fn counted(mut command: Command) -> Verdict {
     command.stderr(Stdio::piped());
     let mut tally = Tally::default();
     let (mut failed, mut said, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
-    let mut panicked = false;
-    let result = process::watch(command, LIMIT, |line| {
+    let mut panicked = [false; 2];
+    let result = process::watch_both(command, LIMIT, |of, line| {
         tally.read(line);
         failed.extend(failed_test(line).map(str::to_owned));
         failed.extend(ended_program(line));
         skipped.extend(skipped_test(line));
+        // What a test says follows on the same output, whatever is on the other one meanwhile.
         let panics = is_panic(line);
-        if panics || panicked {
+        if std::mem::replace(&mut panicked[of as usize], panics) || panics {
             said.push(line.chars().take(SAID).collect());
         }
-        panicked = panics;
     });
     failed.truncate(NAMED);
     said.truncate(2 * NAMED);
