@@ -7,6 +7,7 @@ use crate::rack::rm_node;
 use crate::status::{Done, Failed, call, rm_status};
 use rackmem::bounded::{Arena, ArenaSection, ArenaSlot, ArenaSpec, ArenaWriter, Fresh, Pointer};
 use rackmem::locked::Mutex;
+use rackmem::{ArenaError, Node};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -72,6 +73,21 @@ unsafe fn spec_of(spec: *const bi_spec) -> Done<ArenaSpec> {
     })
 }
 
+/// # Safety
+/// As for bi_create.
+unsafe fn attach(
+    node: *const rm_node,
+    spec: *const bi_spec,
+    out: *mut *mut bi_arena,
+    by: fn(&Node, &ArenaSpec) -> Result<Arena, ArenaError>,
+) -> rm_status {
+    // SAFETY: the caller's.
+    call(|| unsafe {
+        let (node, spec) = (of(node)?, spec_of(spec)?);
+        give(out, || Ok(Arc::new(by(node, &spec)?)))
+    })
+}
+
 /// Makes an arena and attaches it; only one node may, at a time. RM_OTHER with the code "is-there":
 /// there is one.
 ///
@@ -84,10 +100,7 @@ pub unsafe extern "C" fn bi_create(
     out: *mut *mut bi_arena,
 ) -> rm_status {
     // SAFETY: the caller's.
-    call(|| unsafe {
-        let (node, spec) = (of(node)?, spec_of(spec)?);
-        give(out, || Ok(Arc::new(Arena::create(node, &spec)?)))
-    })
+    unsafe { attach(node, spec, out, Arena::create) }
 }
 
 /// Attaches the arena that is there. A node has it once.
@@ -101,10 +114,7 @@ pub unsafe extern "C" fn bi_open(
     out: *mut *mut bi_arena,
 ) -> rm_status {
     // SAFETY: the caller's.
-    call(|| unsafe {
-        let (node, spec) = (of(node)?, spec_of(spec)?);
-        give(out, || Ok(Arc::new(Arena::open(node, &spec)?)))
-    })
+    unsafe { attach(node, spec, out, Arena::open) }
 }
 
 /// Ends the handle. The node leaves the arena when the sections and writers of it have ended, too.

@@ -51,7 +51,8 @@ impl Entrance {
     }
 }
 
-fn not_held() -> Failed {
+/// A lock is let go that is not held.
+pub fn not_held() -> Failed {
     Failed::argument("the lock is not held by this handle")
 }
 

@@ -1,9 +1,9 @@
 //! Named locks for many readers or one writer.
 
 use crate::handle::{Handle, give, name, of, opaque, take, tell};
-use crate::lock::{status_of, wait_of};
+use crate::lock::{not_held, status_of, wait_of};
 use crate::rack::rm_node;
-use crate::status::{Done, Failed, call, rm_status};
+use crate::status::{call, rm_status};
 use rackmem::locked::{Guard, Reading, RwLock, Writing};
 use std::ffi::c_char;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -122,13 +122,11 @@ pub unsafe extern "C" fn rm_rwlock_release(lock: *const rm_rwlock) -> rm_status 
             Some(writer) => (Some(writer), None),
             None => (None, inside.readers.pop()),
         });
-        leave(writer.is_some() || reader.is_some())
+        match writer.is_some() || reader.is_some() {
+            true => Ok(rm_status::RM_OK),
+            false => Err(not_held()),
+        }
     })
-}
-
-fn leave(held: bool) -> Done {
-    let not_held = || Failed::argument("the lock is not held by this handle");
-    held.then_some(rm_status::RM_OK).ok_or_else(not_held)
 }
 
 /// Ends the handle; what is held by it is released.

@@ -1,5 +1,6 @@
 //! Bounded Incoherence: every state of small racks, and defects that must be noticed.
 
+mod noticed;
 mod verdicts;
 
 use rackmem_proto::bi::Defect;
@@ -74,16 +75,9 @@ const NOTICED: &[(Defect, &str, &str)] = &[
 
 #[test]
 fn planted_defects_are_noticed() {
-    let mut wrong = Vec::new();
-    for (defect, name, promise) in NOTICED {
-        let report = explored(verdicts::named(SCENARIOS, name), Some(*defect));
-        match report.violation() {
-            Some(violation) if violation.invariant == *promise => {}
-            Some(other) => wrong.push(format!("{defect:?} in {name}: {other}")),
-            None => wrong.push(format!("{defect:?} is not noticed in {name}")),
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    noticed::all_noticed(NOTICED, |name, defect| {
+        explored(verdicts::named(SCENARIOS, name), Some(defect))
+    });
     let all: Vec<Defect> = NOTICED.iter().map(|row| row.0).collect();
     assert!(Defect::ALL.iter().all(|defect| all.contains(defect)));
 }

@@ -1,5 +1,6 @@
 //! Objects: every state of small racks, and defects that must be noticed.
 
+mod noticed;
 mod verdicts;
 
 use rackmem_proto::sabre::Defect;
@@ -60,16 +61,7 @@ const NOTICED: &[(Defect, &str, &str)] = &[
 
 #[test]
 fn planted_defects_are_noticed() {
-    let mut wrong = Vec::new();
-    for (defect, name, promise) in NOTICED {
-        let report = explored(named(name), Some(*defect));
-        match report.violation() {
-            Some(violation) if violation.invariant == *promise => {}
-            Some(other) => wrong.push(format!("{defect:?} in {name}: {other}")),
-            None => wrong.push(format!("{defect:?} is not noticed in {name}")),
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    noticed::all_noticed(NOTICED, |name, defect| explored(named(name), Some(defect)));
     // Those behind it are of transactions (`tests/transactions.rs`).
     let last = Defect::ALL
         .iter()

@@ -29,24 +29,23 @@ fn all(name: &str, place: Where, programs: usize, words: &[&str], rounds: usize,
     }
 }
 
+/// The same wherever programs run.
+fn everywhere(name: &str, programs: usize, words: &[&str], rounds: usize, told: &str) {
+    for place in ALL {
+        all(name, place, programs, words, rounds, told);
+    }
+}
+
 #[test]
 fn a_mutex_and_an_atomic_count() {
     let Some(program) = compiled("counter.c", &[]) else {
         return;
     };
-    for place in ALL {
-        let (programs, rounds) = (3, 400);
-        let count = programs * rounds;
-        let told = format!("{count} {count}");
-        all(
-            "counter",
-            place,
-            programs,
-            &[program.to_str().unwrap()],
-            rounds,
-            &told,
-        );
-    }
+    let (programs, rounds) = (3, 400);
+    let count = programs * rounds;
+    let told = format!("{count} {count}");
+    let words = &[program.to_str().unwrap()];
+    everywhere("counter", programs, words, rounds, &told);
 }
 
 #[test]
@@ -54,18 +53,10 @@ fn lmdb_counts() {
     let Some(program) = compiled("lmdb.c", &["-llmdb"]) else {
         return;
     };
-    for place in ALL {
-        let (programs, rounds) = (2, 200);
-        let told = (programs * rounds).to_string();
-        all(
-            "lmdb",
-            place,
-            programs,
-            &[program.to_str().unwrap()],
-            rounds,
-            &told,
-        );
-    }
+    let (programs, rounds) = (2, 200);
+    let told = (programs * rounds).to_string();
+    let words = &[program.to_str().unwrap()];
+    everywhere("lmdb", programs, words, rounds, &told);
 }
 
 #[test]
@@ -73,19 +64,11 @@ fn boost_interprocess_takes_turns() {
     let Some(program) = compiled("interprocess.cpp", &["-lrt"]) else {
         return;
     };
-    for place in ALL {
-        let (programs, rounds) = (2, 200);
-        let sum = programs * rounds;
-        let told = format!("{sum} {sum}");
-        all(
-            "interprocess",
-            place,
-            programs,
-            &[program.to_str().unwrap()],
-            rounds,
-            &told,
-        );
-    }
+    let (programs, rounds) = (2, 200);
+    let sum = programs * rounds;
+    let told = format!("{sum} {sum}");
+    let words = &[program.to_str().unwrap()];
+    everywhere("interprocess", programs, words, rounds, &told);
 }
 
 #[test]
@@ -94,19 +77,11 @@ fn numpy_arrays_in_shared_memory() {
         return;
     };
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/arrays.py");
-    for place in ALL {
-        let (programs, rounds, words) = (2, 20, 1 << 15);
-        let turns = programs * rounds;
-        let told = format!("{turns} {}", turns * (words - 64));
-        all(
-            "arrays",
-            place,
-            programs,
-            &[python.to_str().unwrap(), program],
-            rounds,
-            &told,
-        );
-    }
+    let (programs, rounds, elements) = (2, 20, 1 << 15);
+    let turns = programs * rounds;
+    let told = format!("{turns} {}", turns * (elements - 64));
+    let words = &[python.to_str().unwrap(), program];
+    everywhere("arrays", programs, words, rounds, &told);
 }
 
 #[test]

@@ -141,11 +141,7 @@ pub(crate) fn inspect(
 
 /// From a record: the place, and what is there.
 pub(crate) fn decode(record: &[u8]) -> Option<(u64, HotBlock)> {
-    let record: &[u8; RECORD] = record.try_into().ok()?;
-    let [at, addr, reads, writes] = [0, 8, 16, 24].map(|at| {
-        let word = record[at..at + 8].iter();
-        word.fold(0, |sum, byte| sum << 8 | u64::from(*byte))
-    });
+    let [at, addr, reads, writes] = rows::words(record)?;
     let hot = HotBlock {
         addr,
         reads,

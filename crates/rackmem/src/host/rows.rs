@@ -68,6 +68,13 @@ pub(super) fn answer(
     net.send(Dest::Requester(header.requester), &answer, body, reply);
 }
 
+/// The words of a record of so many. `None` for one of another length.
+pub(super) fn words<const N: usize>(record: &[u8]) -> Option<[u64; N]> {
+    let (words, rest) = record.as_chunks::<8>();
+    let words: &[[u8; 8]; N] = words.try_into().ok().filter(|_| rest.is_empty())?;
+    Some(words.map(u64::from_be_bytes))
+}
+
 fn row(agents: &Agents, number: usize) -> Option<[u8; ROW]> {
     // Whole: while this home is held, nothing is stored in its memory.
     let block = agents.cache.block_bytes();

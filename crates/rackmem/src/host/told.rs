@@ -108,11 +108,7 @@ pub(crate) fn inspect(
 
 /// From a record: the figure's place, and the figure. `None` from a node with another table.
 pub(crate) fn decode(record: &[u8]) -> Option<(u32, u64)> {
-    let record: &[u8; RECORD] = record.try_into().ok()?;
-    let [head, value] = [0, 8].map(|at| {
-        let word = record[at..at + 8].iter();
-        word.fold(0, |sum, byte| sum << 8 | u64::from(*byte))
-    });
+    let [head, value] = rows::words(record)?;
     ((head >> 32) as u32 == mark(NODE_METRICS)).then_some((head as u32, value))
 }
 
