@@ -14,6 +14,8 @@ defects! {
     ShowBeforeBytes,
     /// A page is shown for stores where a load has asked for it.
     PlaceOpen,
+    /// A page whose loads ask for stores is opened by a store, whatever its copy is by then.
+    OpenByHabit,
     /// A page stays as long as it is used.
     HoldForEver,
     /// Other nodes take what a program has pinned.

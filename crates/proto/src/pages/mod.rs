@@ -14,8 +14,10 @@
 //! | Modified | hidden, for loads, or for stores too |
 
 mod defect;
+mod habit;
 
 pub use defect::Defect;
+pub use habit::Habit;
 
 use crate::flowcc::LocalStatus;
 
@@ -52,7 +54,7 @@ pub enum Act {
         /// For these, too.
         stores: bool,
     },
-    /// Stores are allowed from here on.
+    /// Stores are allowed from here on, if the page is there.
     Open,
     /// Stores end.
     Protect,
@@ -126,12 +128,15 @@ impl Stop {
 /// What is done, one after the other, to a mapping with a right, so that an instruction that has
 /// faulted goes on; and the right from then on.
 ///
-/// The page is placed again also where there is a right: the system or the program may have taken
-/// it out of the mapping, which nobody is told.
+/// The page is placed again also where there is the right: the system or the program may have taken
+/// it out of the mapping, which nobody is told. A page that was for loads is only opened. Where it
+/// has been taken out it is still not there, and the instruction faults once more.
 pub fn showing(right: Right, stores: bool) -> (impl Iterator<Item = Act> + Clone, Right) {
+    let opens = right == Right::Load && stores;
     let right = right.max(Right::wanted(stores));
     let stores = right == Right::Store;
-    let acts = [Some(Act::Place { stores }), stores.then_some(Act::Open)];
+    let place = (!opens).then_some(Act::Place { stores });
+    let acts = [place, stores.then_some(Act::Open)];
     (acts.into_iter().flatten(), right)
 }
 
@@ -209,7 +214,11 @@ mod tests {
             acts(Right::Load, false),
             ([place(false)].to_vec(), Right::Load)
         );
-        assert_eq!(acts(Right::Load, true), (open.clone(), Right::Store));
+        assert_eq!(
+            acts(Right::Load, true),
+            ([Act::Open].to_vec(), Right::Store)
+        );
+        assert_eq!(acts(Right::Hidden, true), (open.clone(), Right::Store));
         assert_eq!(acts(Right::Store, false), (open, Right::Store));
     }
 

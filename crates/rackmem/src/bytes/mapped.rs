@@ -7,17 +7,20 @@
 use super::cache::wait_until;
 use super::pages::Pages;
 use super::pins::{PINS, Pins};
+use super::shown::Lost;
+pub use super::shown::OnLost;
+pub(crate) use super::shown::{Granted, Shown};
 use crate::error::AccessError;
 use crate::faulting::view::View;
 use rackmem_fabric::Whole;
 use rackmem_proto::flowcc::LocalStatus;
 pub(crate) use rackmem_proto::pages::Stop;
-use rackmem_proto::pages::{self, Act, Right};
+use rackmem_proto::pages::{self, Act, Habit, Right};
 use rackmem_proto::wire::Tag;
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 /// Parts of the pages that make room among themselves.
@@ -31,8 +34,12 @@ const FRAMED: u64 = 1 << 5;
 /// The right that a program has pinned.
 const PINNED: u64 = 0b11 << PINNED_AT;
 const PINNED_AT: u32 = 6;
-/// From this bit on: when a right was given last.
-const SINCE: u32 = 8;
+/// How the program uses it.
+const HABIT: u64 = ((1 << Habit::BITS) - 1) << HABIT_AT;
+const HABIT_AT: u32 = 8;
+/// From this bit on: when a right was given last, in steps of 16 ns.
+const SINCE: u32 = HABIT_AT + Habit::BITS;
+const STEP: u32 = 4;
 
 fn status_of(word: u64) -> LocalStatus {
     match (word & STATUS) >> 1 {
@@ -54,48 +61,8 @@ fn right_of(word: u64) -> Right {
     right((word & RIGHT) >> 3)
 }
 
-/// What becomes of a load or a store whose block cannot be had
-/// ([`CoherentPages::on_lost`](crate::CoherentPages::on_lost)).
-///
-/// ```
-/// # fn main() -> rackmem::Result<()> {
-/// use rackmem::{AccessError, OnLost, Rack, RegionError, RegionSpec};
-///
-/// let rack = Rack::local(1)?;
-/// let region = rack.node(0).create_region(&RegionSpec::new("cells", 4096))?;
-/// let pages = match region.map() {
-///     Err(RegionError::NoPaging { .. }) => return Ok(()), // the system does not allow it
-///     pages => pages?,
-/// };
-/// // Goes on with what a block's home has had before the block was lost.
-/// let (node, first) = (rack.node(0), region.addr());
-/// pages.on_lost(move |at, _stores, why| match why {
-///     AccessError::Lost { .. } if node.accept_loss(first + at as u64).is_ok() => OnLost::Retry,
-///     _ => OnLost::Signal,
-/// });
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OnLost {
-    /// The reason is printed, and the thread gets `SIGBUS`, as without a handler.
-    Signal,
-    /// The instruction is tried again: the handler has done something about it.
-    Retry,
-}
-
-/// Who says what becomes of an access whose block cannot be had: where in the mapping, whether it
-/// stores, and why.
-pub(crate) type Lost = Arc<dyn Fn(usize, bool, &AccessError) -> OnLost + Send + Sync>;
-
-/// What came of showing a page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Shown {
-    Yes,
-    /// The copy does not allow it, or this process cannot show that it is alive.
-    No,
-    /// The system does not allow it: the number of its error.
-    Refused(i32),
+fn habit_of(word: u64) -> Habit {
+    Habit::of((word & HABIT) >> HABIT_AT)
 }
 
 /// What a mapping has done.
@@ -297,17 +264,26 @@ impl Frames {
         }
         // Longer than that nobody waits, whatever the word becomes.
         let hold = self.hold.load(Relaxed);
-        let until = pages::rest(word >> SINCE, self.now(), hold);
+        let until = pages::rest(word >> SINCE << STEP, self.now(), hold);
         while until.is_some_and(|until| self.now() < until) {
-            std::hint::spin_loop();
+            // Who is to use it may wait for this processor.
+            std::thread::yield_now();
         }
     }
 
     /// Another node takes something of a page.
     fn taken(&self, locked: &LockedPage<'_>) {
+        locked.learn(Habit::taken);
         if right_of(locked.word()) != Right::Hidden {
             self.counters.taken.fetch_add(1, Relaxed);
         }
+    }
+
+    /// Whether a fault of a page that is not here asks for the right to store.
+    pub fn asks(&self, nth: usize, stores: bool) -> bool {
+        let word = self.word(nth).load(Relaxed);
+        let absent = status_of(word) == LocalStatus::Invalid;
+        stores || absent && habit_of(word).asks(stores)
     }
 
     /// Locks the entry for another node, pinned or not.
@@ -340,17 +316,28 @@ impl Frames {
         match Right::is_enough(locked.status(), writes) {
             true => {
                 self.counters.shown.fetch_add(1, Relaxed);
+                if writes && right_of(locked.word()) == Right::Load {
+                    locked.learn(Habit::stored);
+                }
                 locked.show(writes)
             }
             false => Shown::No,
         }
     }
 
-    /// The same where this thread has the entry's lock, and what is about to become of the copy
-    /// allows it.
-    pub fn show_locked(&self, nth: usize, writes: bool) -> Shown {
+    /// The same where this thread has the entry's lock, and an event is about to leave the copy as
+    /// it says.
+    pub fn show_locked(&self, nth: usize, writes: bool, granted: Granted) -> Shown {
         // Its lock is whose it was.
-        std::mem::ManuallyDrop::new(LockedPage { frames: self, nth }).show(writes)
+        let locked = std::mem::ManuallyDrop::new(LockedPage { frames: self, nth });
+        let right = match granted {
+            Granted::More => {
+                locked.learn(Habit::stored);
+                Right::Store
+            }
+            Granted::New(right) => locked.learn(|habit| habit.came(writes, right)),
+        };
+        locked.show(right == Right::Store)
     }
 
     /// No right is given from here on, and none is left; or they are given again.
@@ -418,6 +405,14 @@ impl LockedPage<'_> {
         self.frames.word(self.nth).store(word, Relaxed);
     }
 
+    /// What becomes of what is known of the program's habit.
+    fn learn<R>(&self, f: impl FnOnce(&mut Habit) -> R) -> R {
+        let mut habit = habit_of(self.word());
+        let known = f(&mut habit);
+        self.put(HABIT, habit.bits() << HABIT_AT);
+        known
+    }
+
     fn give(&self, right: Right) {
         self.put(RIGHT, (right as u64) << 3);
     }
@@ -470,7 +465,7 @@ impl LockedPage<'_> {
             }
         }
         self.give(right);
-        self.put(!((1 << SINCE) - 1), self.frames.now() << SINCE);
+        self.put(!((1 << SINCE) - 1), self.frames.now() >> STEP << SINCE);
         self.framed();
         Shown::Yes
     }

@@ -5,7 +5,7 @@
 //! it leaves, or until a fault sends it home.
 
 use super::cache::{Cache, Locked};
-use super::mapped::{Frames, LockedPage, Shown, Stop};
+use super::mapped::{Frames, Granted, LockedPage, Shown, Stop};
 use crate::error::RegionError;
 use rackmem_fabric::Whole;
 use rackmem_proto::flowcc::LocalStatus;
@@ -229,9 +229,17 @@ impl NodeCache {
     }
 
     /// The same where this thread has the entry's lock, and a copy that allows it is in place.
-    pub fn show_locked(&self, entry: usize, writes: bool) -> Shown {
-        let page = self.page(entry);
-        page.map_or(Shown::No, |(frames, page)| frames.show_locked(page, writes))
+    pub fn show_locked(&self, entry: usize, writes: bool, granted: Granted) -> Shown {
+        self.page(entry).map_or(Shown::No, |(frames, page)| {
+            frames.show_locked(page, writes, granted)
+        })
+    }
+
+    /// Whether a fault asks for the right to store.
+    pub fn asks(&self, tag: Tag, stores: bool) -> bool {
+        let page = self.page_of(tag, |frames, _| frames.is_used());
+        let page = page.and_then(|entry| self.page(entry));
+        page.map_or(stores, |(frames, page)| frames.asks(page, stores))
     }
 
     pub fn status(&self, entry: usize) -> LocalStatus {

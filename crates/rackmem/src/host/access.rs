@@ -1,7 +1,7 @@
 //! The slow path of coherent memory: what happens when the cache has no usable copy.
 
 use crate::backoff::Backoff;
-use crate::bytes::mapped::{Shown, Stop};
+use crate::bytes::mapped::{Granted, Shown, Stop};
 use crate::bytes::pending::{Pending, Plan, Reservation};
 use crate::error::{AccessError, AllocError, RackError};
 use crate::host::agents::Agents;
@@ -213,10 +213,12 @@ impl Access {
                     Some(reserved) => self.prepare(Plan::Evict(reserved))?,
                     None => Progress::Contended,
                 },
-                false => match self.plan(tag, writes) {
+                false => match self.plan(tag, cache.asks(tag, writes)) {
                     Plan::Begin(purpose, reserved) => {
-                        let entry = reserved.entry;
-                        self.fetch(purpose, &reserved, |_| cache.show_locked(entry, writes))?
+                        let (entry, granted) = (reserved.entry, Granted::by(purpose));
+                        self.fetch(purpose, &reserved, |_| {
+                            cache.show_locked(entry, writes, granted)
+                        })?
                     }
                     plan => self.prepare(plan)?,
                 },

@@ -70,6 +70,29 @@ fn what_one_node_stores_another_loads() {
     }
 }
 
+/// Two nodes load a word and store to it, in turns: a load comes for both once that is known.
+#[test]
+fn a_load_asks_for_stores_where_stores_have_followed() {
+    let rack = rack(Fabric::Inline, Mode::HomeOnly, 1 << 20);
+    let all = mapped(&rack, BLOCK);
+    let faults = |node: usize| all[node].counts().faults;
+    let mut turns: Vec<[u64; 2]> = Vec::new();
+    for turn in 0..18 {
+        let before = [faults(1), faults(2)];
+        for pages in &all[1..] {
+            let word = pages.words()[7].load(SeqCst);
+            pages.words()[7].store(word + 1, SeqCst);
+        }
+        assert_eq!(all[0].words()[9].load(SeqCst), 0, "turn {turn}");
+        turns.push([faults(1) - before[0], faults(2) - before[1]]);
+    }
+    // A load and a store, twice; one of both, seven times; and one that looks, and a store.
+    let twice = |turn: usize| turn < 2 || (turn - 1).is_multiple_of(8);
+    let expected = (0..18).map(|turn| [1 + u64::from(twice(turn)); 2]);
+    assert_eq!(turns, expected.collect::<Vec<_>>());
+    assert_eq!(all[0].words()[7].load(SeqCst), 36);
+}
+
 /// A hit is an instruction: nothing is asked, and nobody is interrupted.
 #[test]
 fn a_page_that_is_here_costs_no_fault_and_no_packet() {

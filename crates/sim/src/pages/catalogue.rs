@@ -2,16 +2,20 @@
 
 use super::scenario::Op::{Add, Call, Evict, Fence, Load, Pin, Store, System, Unpin};
 use super::scenario::Sight::{
-    CallWaited, ClosedWhileShown, DrainedByTheShootdown, FoundPinned, LoadedBeforeTheShootdown,
-    PinEnded, PlacedAgain, Rested, SentHome, ShownByAnother, StoredBeforeTheShootdown,
-    UpgradeOvertaken, Weak,
+    AskedForStores, CallWaited, ClosedWhileShown, DrainedByTheShootdown, FoundPinned,
+    LoadedBeforeTheShootdown, LookedAt, PinEnded, PlacedAgain, Rested, SentHome, ShownByAnother,
+    StoredBeforeTheShootdown, UpgradeOvertaken, Weak,
 };
 use super::scenario::{Events, Scenario, Seen, Var};
+use rackmem_proto::pages::Habit;
 
 /// A word, one of the same block, and one of another.
 const X: Var = Var(0, 0);
 const NEAR: Var = Var(0, 1);
 const Y: Var = Var(1, 0);
+
+/// Once more, and then a page is looked at.
+const ASKING: Option<Habit> = Some(Habit::of(0b110));
 
 fn no(_: &[Seen]) -> bool {
     false
@@ -25,6 +29,7 @@ const BASE: Scenario = Scenario {
         drops: 0,
         closes: 0,
     },
+    habit: None,
     never: no,
     weak: no,
     shows: &[],
@@ -224,6 +229,29 @@ pub const SCENARIOS: &[Scenario] = &[
             (1, &[Pin(1), Pin(0), System(Y, 1), Unpin(0), Unpin(1)]),
         ],
         shows: &[FoundPinned, PinEnded],
+        ..BASE
+    },
+    Scenario {
+        name: "pages-asked",
+        about: "loads ask for stores, since stores have followed",
+        threads: &[
+            (0, &[Load(X), Store(X, 1), Load(X)]),
+            (1, &[Load(X), Store(X, 2), Load(X)]),
+        ],
+        habit: ASKING,
+        shows: &[AskedForStores, LookedAt, UpgradeOvertaken, Rested],
+        ..BASE
+    },
+    Scenario {
+        name: "pages-asked-in-vain",
+        about: "one loads and stores, another only loads, and asks",
+        threads: &[
+            (0, &[Load(X), Store(X, 1), Store(X, 2)]),
+            (1, &[Load(X), Load(X), Load(X)]),
+        ],
+        habit: ASKING,
+        never: |seen| seen[1][0] > seen[1][1] || seen[1][1] > seen[1][2],
+        shows: &[AskedForStores, LookedAt],
         ..BASE
     },
     Scenario {

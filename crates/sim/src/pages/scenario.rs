@@ -1,5 +1,7 @@
 //! Threads at nodes, and what may happen beside their steps.
 
+use rackmem_proto::pages::Habit;
+
 /// Values that a thread has loaded, in order.
 pub type Seen = [u8; LOADS];
 
@@ -59,6 +61,8 @@ pub struct Scenario {
     pub threads: &'static [(u8, &'static [Op])],
     /// What may happen.
     pub events: Events,
+    /// How programs use pages, to begin with. Without one their loads never ask for stores.
+    pub habit: Option<Habit>,
     /// What threads never see, all of them at the end.
     pub never: fn(&[Seen]) -> bool,
     /// What they see in some runs.
@@ -83,5 +87,7 @@ pub enum Sight {
     ClosedWhileShown,
     FoundPinned,
     PinEnded,
+    AskedForStores,
+    LookedAt,
     Weak,
 }

@@ -7,7 +7,7 @@ use super::scenario::{BLOCKS, LOADS, NODES, Op, Scenario, Seen, Sight, Var, WORD
 use crate::driver::{Complaint, Unpacked};
 use crate::print::Print;
 use rackmem_proto::flowcc::LocalStatus;
-use rackmem_proto::pages::{Act, Defect, Right};
+use rackmem_proto::pages::{Act, Defect, Habit, Right};
 use std::hash::Hash;
 pub use taking::Taking;
 pub use threads::{Phase, Purpose};
@@ -43,6 +43,8 @@ pub struct Page {
     pub pinned: Right,
     /// An event of this node is about it.
     pub reserved: bool,
+    /// How its program uses it.
+    pub habit: Habit,
 }
 
 /// Something about a block of which there is one at a time: its entry at home is locked.
@@ -101,6 +103,11 @@ impl Rules {
         self.defect == Some(defect)
     }
 
+    /// What becomes of a page's habit, where that is followed.
+    pub fn learn<R>(&self, page: &mut Page, f: impl FnOnce(&mut Habit) -> R) -> Option<R> {
+        self.scenario.habit.map(|_| f(&mut page.habit))
+    }
+
     pub fn op(&self, nth: usize, thread: &Thread) -> Option<Op> {
         let ops = self.scenario.threads[nth].1;
         ops.get(usize::from(thread.next)).copied()
@@ -121,8 +128,12 @@ impl World {
                 stale: [Right::Hidden; BLOCKS],
             });
         }
+        let page = Page {
+            habit: rules.scenario.habit.unwrap_or_default(),
+            ..Page::default()
+        };
         World {
-            pages: Default::default(),
+            pages: [[page; BLOCKS]; NODES],
             home: Default::default(),
             truth: Default::default(),
             events: [None; BLOCKS],
@@ -162,6 +173,8 @@ impl World {
             // A page that is there is left as it is.
             Act::Place { .. } if had != Right::Hidden => had,
             Act::Place { stores } => Right::wanted(stores),
+            // One that is not there stays so.
+            Act::Open if had == Right::Hidden => had,
             Act::Open => Right::Store,
             Act::Protect => had.min(Right::Load),
             Act::Hide => Right::Hidden,

@@ -137,6 +137,9 @@ impl World {
         match taking.at {
             At::Begins => {
                 page.locked = true;
+                if taking.rests {
+                    rules.learn(page, |habit| habit.taken());
+                }
                 if rules.breaks(Defect::CopyBeforeTakingAway) {
                     taking.bytes = Some(page.bytes);
                 }

@@ -4,7 +4,7 @@ use super::super::scenario::{Op, Sight, Var};
 use super::{Bytes, Event, FOUND, MOMENT, Rules, Taking, World};
 use crate::driver::Complaint;
 use rackmem_proto::flowcc::LocalStatus;
-use rackmem_proto::pages::{Act, Defect, Right, Stop, showing};
+use rackmem_proto::pages::{Act, Defect, Habit, Right, Stop, showing};
 
 /// What an event is for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -206,7 +206,12 @@ impl World {
             Phase::Looks(block, stores) => self.look(node, block, stores, rules, seen),
             Phase::Wants(block, stores) => {
                 let page = self.page(node, block.into());
+                let asks = page.status == LocalStatus::Invalid && page.habit.asks(stores);
+                if asks && !stores {
+                    seen.push(Sight::AskedForStores);
+                }
                 let purpose = match (page.status, stores) {
+                    (LocalStatus::Invalid, _) if asks => Some(Purpose::Write),
                     (LocalStatus::Invalid, false) => Some(Purpose::Read),
                     (LocalStatus::Invalid, true) => Some(Purpose::Write),
                     (LocalStatus::Shared, true) => Some(Purpose::Upgrade),
@@ -222,13 +227,27 @@ impl World {
             Phase::Waits(block, purpose) => self.hear(nth, block, purpose),
             Phase::Has(block, purpose) => {
                 let closed = self.closed && node == super::CLOSES;
+                let stores =
+                    (self.needs(nth, rules)).is_some_and(|(_, right)| right == Right::Store);
                 let page = self.page(node, block.into());
                 page.locked = true;
                 let right = page.right;
+                let granted = Right::wanted(purpose != Purpose::Read);
+                let came = |habit: &mut Habit| match purpose {
+                    Purpose::Upgrade => {
+                        habit.stored();
+                        granted
+                    }
+                    _ => habit.came(stores, granted),
+                };
+                let shows = rules.learn(page, came).unwrap_or(granted);
+                if shows < granted {
+                    seen.push(Sight::LookedAt);
+                }
                 match closed {
                     // No right is given.
                     true => self.shown(node, block, right, Some(purpose)),
-                    false => Phase::Shows(block, purpose != Purpose::Read, 0, Some(purpose)),
+                    false => Phase::Shows(block, shows == Right::Store, 0, Some(purpose)),
                 }
             }
             Phase::Shows(block, stores, at, purpose) => {
@@ -313,7 +332,8 @@ impl World {
         seen: &mut Vec<Sight>,
     ) -> Phase {
         let page = self.page(node, block.into());
-        if !Right::is_enough(page.status, stores) {
+        let by_habit = rules.breaks(Defect::OpenByHabit) && page.right == Right::Load;
+        if !Right::is_enough(page.status, stores) && !by_habit {
             return Phase::Wants(block, stores);
         }
         if page.right >= Right::wanted(stores) {
@@ -328,6 +348,9 @@ impl World {
             });
         }
         page.locked = true;
+        if stores && page.right == Right::Load {
+            rules.learn(page, Habit::stored);
+        }
         Phase::Shows(block, stores, 0, None)
     }
 
