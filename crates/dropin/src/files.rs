@@ -145,6 +145,34 @@ pub fn unlink(name: &str) -> Done {
     over.map_or(Ok(()), |at| free(member, at))
 }
 
+/// Gives a file another name; the one that had it has none any more. `alone`: nobody may have it.
+pub fn rename(from: &str, to: &str, alone: bool) -> Done {
+    if to.len() > table::NAME {
+        return Err(Errno(libc::ENAMETOOLONG));
+    }
+    let member = member::join()?;
+    let _inside = Inside::enter();
+    let over = member.change(|view| {
+        let at = table::find(view, from).ok_or(Errno(libc::ENOENT))?;
+        let other = table::find(view, to);
+        if alone && other.is_some() {
+            return Err(Errno(libc::EEXIST));
+        }
+        let mut over = None;
+        if let Some(other) = other.filter(|other| *other != at) {
+            let mut row = table::row(view, other);
+            row.state = State::Unlinked;
+            table::put(view, other, &row);
+            over = (row.users & member.live(view) == 0).then_some(other);
+        }
+        let mut row = table::row(view, at);
+        row.name = to.into();
+        table::put(view, at, &row);
+        Ok(over)
+    })?;
+    over.map_or(Ok(()), |at| free(member, at))
+}
+
 /// A file without a name and users: its memory is free, and its row.
 fn free(member: &Member, at: usize) -> Done {
     member.change(|view| {

@@ -216,6 +216,7 @@ pub fn leave() {
     let Some(member) = get().filter(|member| member.is_process()) else {
         return;
     };
+    crate::calls::stream::flush();
     let (left, has_left) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
         let _inside = Inside::enter();

@@ -12,12 +12,12 @@ use std::sync::PoisonError;
 
 /// Bytes of a mapping that one call takes or brings, at most: calls may do less than is asked for,
 /// and a datagram is shorter.
-const MOST: usize = 1 << 20;
+pub const MOST: usize = 1 << 20;
 /// As the system has it.
 const MOST_PIECES: c_int = 1024;
 
 /// Copies bytes of the program's by loads, each of which may be a fault that the rack handles.
-fn bring(from: *const u8, len: usize) -> Vec<u8> {
+pub fn bring(from: *const u8, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len);
     // SAFETY: the caller of the function that we stand for says that so many bytes may be read
     // there. The vector has room for them.
@@ -29,7 +29,7 @@ fn bring(from: *const u8, len: usize) -> Vec<u8> {
 }
 
 /// The other way round.
-fn give(bytes: &[u8], to: *mut u8) {
+pub fn give(bytes: &[u8], to: *mut u8) {
     // SAFETY: the caller of the function that we stand for says that so many bytes may be written
     // there.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
@@ -37,13 +37,13 @@ fn give(bytes: &[u8], to: *mut u8) {
 
 /// Where in the file a call begins: at a place, or where the last one has ended.
 #[derive(Clone, Copy)]
-enum At {
+pub enum At {
     Place(off_t),
     Next,
 }
 
 /// Reads from a file of the rack.
-fn read_ours(open: &Open, to: *mut u8, len: usize, at: At) -> Done<usize> {
+pub fn read_ours(open: &Open, to: *mut u8, len: usize, at: At) -> Done<usize> {
     open.reads()?;
     let len = len.min(isize::MAX as usize);
     let read = |at: u64| {
@@ -69,7 +69,7 @@ fn read_ours(open: &Open, to: *mut u8, len: usize, at: At) -> Done<usize> {
 }
 
 /// Writes to a file of the rack.
-fn write_ours(open: &Open, from: *const u8, len: usize, at: At) -> Done<usize> {
+pub fn write_ours(open: &Open, from: *const u8, len: usize, at: At) -> Done<usize> {
     open.writes()?;
     let len = len.min(isize::MAX as usize);
     let write = |at: u64| {
@@ -214,7 +214,7 @@ unsafe fn pieces<'a>(pieces: *const iovec, count: c_int) -> &'a [iovec] {
     }
 }
 
-fn meets(pieces: &[iovec]) -> bool {
+pub fn meets(pieces: &[iovec]) -> bool {
     pieces
         .iter()
         .any(|piece| ranges::meets(piece.iov_base as usize, piece.iov_len))
@@ -378,7 +378,7 @@ pub unsafe extern "C" fn recvfrom(
     }
 }
 
-fn seek(open: &Open, by: off_t, from: c_int) -> Done<off_t> {
+pub fn seek(open: &Open, by: off_t, from: c_int) -> Done<off_t> {
     let mut at = open.at.lock().unwrap_or_else(PoisonError::into_inner);
     let base = match from {
         libc::SEEK_SET => 0,

@@ -5,7 +5,7 @@ use crate::files::{self, How};
 use crate::inside::is_inside;
 use crate::next::next;
 use crate::{fds, settings};
-use libc::{FILE, c_char, c_int, mode_t};
+use libc::{c_char, c_int, mode_t};
 use std::ffi::CStr;
 use std::path::{Component, PathBuf};
 
@@ -64,13 +64,13 @@ pub unsafe fn the_racks_at(folder: c_int, path: *const c_char) -> Option<String>
 
 /// # Safety
 /// That of [`text`].
-unsafe fn the_racks_named(path: *const c_char) -> Option<String> {
+pub unsafe fn the_racks_named(path: *const c_char) -> Option<String> {
     // SAFETY: the caller's.
     the_racks(unsafe { text(path) }?)
 }
 
 /// Opens a file of the rack.
-fn open_ours(path: &str, flags: c_int, mode: mode_t) -> Done<c_int> {
+pub fn open_ours(path: &str, flags: c_int, mode: mode_t) -> Done<c_int> {
     if flags & libc::O_DIRECT != 0 {
         let text = format!(
             "{path}: O_DIRECT asks for a disk, and a file of the rack is memory; leave the flag out"
@@ -227,59 +227,4 @@ pub unsafe extern "C" fn unlinkat(folder: c_int, path: *const c_char, flags: c_i
             unsafe { next!(unlinkat: Unlink)(folder, path, flags) }
         }
     }
-}
-
-/// # Safety
-/// That of the C library's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
-    // SAFETY: the caller's.
-    let ours = unsafe { [the_racks_named(from), the_racks_named(to)] };
-    if let Some(path) = ours.into_iter().flatten().next() {
-        let text = format!(
-            "{path}: files of the rack cannot be renamed; make it under the name that it is to have"
-        );
-        return answer(-1, || refuse(libc::EXDEV, &text));
-    }
-    type Rename = unsafe extern "C" fn(*const c_char, *const c_char) -> c_int;
-    // SAFETY: the caller's.
-    unsafe { next!(rename: Rename)(from, to) }
-}
-
-/// Functions that open a path for the C library's own buffers.
-macro_rules! streams {
-    ($($name:ident),*) => {$(
-        /// # Safety
-        /// That of the C library's.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(path: *const c_char, mode: *const c_char) -> *mut FILE {
-            // SAFETY: the caller's.
-            if let Some(path) = unsafe { the_racks_named(path) } {
-                return answer(std::ptr::null_mut(), || stream(&path));
-            }
-            type Open = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut FILE;
-            // SAFETY: the caller's.
-            unsafe { next!($name: Open)(path, mode) }
-        }
-    )*};
-}
-streams!(fopen, fopen64);
-
-fn stream<T>(path: &str) -> Done<T> {
-    let text = format!(
-        "{path}: a file of the rack has no stream (fopen, fdopen); open(), read() and write() work"
-    );
-    refuse(libc::ENOTSUP, &text)
-}
-
-/// # Safety
-/// That of the C library's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
-    if let Some(open) = fds::get(fd) {
-        return answer(std::ptr::null_mut(), || stream(&open.file.name));
-    }
-    type Open = unsafe extern "C" fn(c_int, *const c_char) -> *mut FILE;
-    // SAFETY: the caller's.
-    unsafe { next!(fdopen: Open)(fd, mode) }
 }

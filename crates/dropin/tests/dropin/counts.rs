@@ -116,6 +116,24 @@ fn told(files: &Files, node: usize, words: &[&str]) -> String {
     ended.out.trim().into()
 }
 
+/// What one node has written by `fopen`, `std::ofstream` and `sendmsg` another reads.
+#[test]
+fn streams_renames_and_messages_go_from_node_to_node() {
+    for (source, options) in [("streams.c", &[][..]), ("streams.cpp", &["-std=c++17"])] {
+        let Some(program) = compiled(source, options) else {
+            continue;
+        };
+        let program = program.to_str().unwrap();
+        for place in [Where::Shm, Where::Hosts] {
+            let Some(files) = Files::new("streams", place, 2) else {
+                continue;
+            };
+            assert_eq!(told(&files, 1, &[program, "writes"]), "written");
+            assert_eq!(told(&files, 2, &[program, "reads"]), "one 2 three end");
+        }
+    }
+}
+
 /// Rollback journals, which are files that come and go, and a WAL, whose index is mapped.
 #[test]
 fn sqlite_counts() {

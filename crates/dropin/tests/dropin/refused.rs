@@ -5,8 +5,8 @@ use crate::support::{Files, Where, compiled};
 /// What is tried, what the program is told, and a part of what the person is told.
 const CASES: &[(&str, &str, &str)] = &[
     ("direct", "EINVAL", "O_DIRECT"),
-    ("stream", "EOPNOTSUPP", "has no stream"),
-    ("rename", "EXDEV", "cannot be renamed"),
+    ("reopen", "EOPNOTSUPP", "no freopen()"),
+    ("rename", "EXDEV", "not the rack's"),
     ("fixed", "EINVAL", "MAP_FIXED"),
     ("room", "EFBIG", "RACKMEM_FILES_ROOM"),
     ("futex", "ENOSYS", "wakes nobody on another host"),

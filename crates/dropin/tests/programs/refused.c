@@ -32,8 +32,8 @@ int main(int argc, char **argv) {
     if (words == MAP_FAILED) return perror("mmap"), 1;
     words[0] = 7;
     if (!strcmp(what, "direct")) return said(open(PATH, O_RDWR | O_DIRECT) < 0);
-    if (!strcmp(what, "stream")) return said(!fopen(PATH, "r"));
-    if (!strcmp(what, "rename")) return said(rename(PATH, PATH "2"));
+    if (!strcmp(what, "reopen")) return said(!freopen(PATH, "r", stdin));
+    if (!strcmp(what, "rename")) return said(rename(PATH, "/dev/shm/of-this-host"));
     if (!strcmp(what, "fixed")) return said(map(fd, LEN, MAP_SHARED | MAP_FIXED) == MAP_FAILED);
     if (!strcmp(what, "room")) return said(ftruncate(fd, 1l << 30));
     if (!strcmp(what, "futex")) return said(syscall(SYS_futex, words, FUTEX_WAKE, 1, 0, 0, 0) < 0);
