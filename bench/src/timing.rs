@@ -50,6 +50,12 @@ impl Throughput {
         self.threads.iter().map(ThreadCount::per_second).sum()
     }
 
+    /// Operations a second of the thread that did least; 0 where there was none.
+    pub fn least_per_second(&self) -> f64 {
+        let rates = self.threads.iter().map(ThreadCount::per_second);
+        rates.min_by(f64::total_cmp).unwrap_or(0.0)
+    }
+
     /// The mean time of one operation on one thread, in nanoseconds; 0 where there was none.
     pub fn ns_per_operation(&self) -> f64 {
         let operations = self.operations();

@@ -168,11 +168,42 @@ def pipes(seconds):
     other.join()
 
 
+def objects_of_ray(seconds):
+    """The same through Ray's store of objects: put, a call of an actor that answers with as much, get."""
+    try:
+        import ray
+    except ImportError:
+        reason = "hand-over/*/ray skipped: this Python has no Ray (`pip install ray`)"
+        print(reason, file=sys.stderr)
+        return
+    ray.init(
+        num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error",
+        object_store_memory=256 * MIB,
+    )
+
+    @ray.remote
+    class Echo:
+        def take(self, array):
+            return array.copy()
+
+    echo = Echo.remote()
+    for size in (4096, MIB):
+        array = np.ones(size // 8, "i8")
+
+        def there_and_back():
+            ray.get(echo.take.remote(ray.put(array)))
+
+        took = each(seconds, there_and_back, 2 * 1000)
+        tell(f"hand-over/{name(size)}/ray", took, "us", f"hand-over/{name(size)}/pipe")
+    ray.shutdown()
+
+
 def main(seconds, fabric, first):
     with rackmem.from_env() as rack:
         me = rack.node().id
         if me == 0 and first == "first":
             pipes(seconds)
+            objects_of_ray(seconds)
             alone(seconds, rack)
         hand_over(seconds, rack, me, fabric)
 
