@@ -6,7 +6,6 @@ mod verdicts;
 use rackmem_proto::bi::Defect;
 use rackmem_sim::bi::{SCENARIOS, Scenario};
 use rackmem_sim::driver::Report;
-use verdicts::Verdicts;
 
 /// States at which an exploration gives up: more than any scenario has.
 const LIMIT: usize = 2_000_000;
@@ -35,16 +34,7 @@ const SIZES: &[(&str, usize)] = &[
 
 #[test]
 fn every_state_of_small_racks_keeps_every_promise() {
-    let mut verdicts = Verdicts::default();
-    for scenario in SCENARIOS {
-        let report = explored(scenario, None);
-        let known = SIZES.iter().find(|row| row.0 == scenario.name);
-        let sizes = (known.map_or(0, |row| row.1), report.states);
-        verdicts.add(scenario.name, &report, sizes);
-    }
-    if let Some(complaint) = verdicts.complaint() {
-        panic!("{complaint}");
-    }
+    verdicts::all_keep(SCENARIOS, LIMIT, |scenario| verdicts::of(SIZES, scenario));
 }
 
 const CURRENT: &str = "what a section reads was current within the bound";

@@ -6,7 +6,6 @@ mod verdicts;
 use rackmem_proto::pages::Defect;
 use rackmem_sim::driver::Report;
 use rackmem_sim::pages::{SCENARIOS, Scenario};
-use verdicts::Verdicts;
 
 /// States at which an exploration gives up: more than any scenario has.
 const LIMIT: usize = 3_000_000;
@@ -40,16 +39,7 @@ const SIZES: &[(&str, usize)] = &[
 
 #[test]
 fn every_state_of_small_racks_keeps_every_promise() {
-    let mut verdicts = Verdicts::default();
-    for scenario in SCENARIOS {
-        let report = explored(scenario, None);
-        let known = SIZES.iter().find(|row| row.0 == scenario.name);
-        let sizes = (known.map_or(0, |row| row.1), report.states);
-        verdicts.add(scenario.name, &report, sizes);
-    }
-    if let Some(complaint) = verdicts.complaint() {
-        panic!("{complaint}");
-    }
+    verdicts::all_keep(SCENARIOS, LIMIT, |scenario| verdicts::of(SIZES, scenario));
 }
 
 const LAST: &str = "a load is of the last store";

@@ -1,11 +1,11 @@
 //! Objects with copies: every state of small racks, and defects that must be noticed.
 
+mod noticed;
 mod verdicts;
 
 use rackmem_proto::sabre::Defect;
 use rackmem_sim::driver::Report;
 use rackmem_sim::sabre::kept::{SCENARIOS, Scenario};
-use verdicts::Verdicts;
 
 /// States at which an exploration gives up: more than any scenario has.
 const LIMIT: usize = 200_000;
@@ -16,15 +16,7 @@ fn explored(scenario: &Scenario, defect: Option<Defect>) -> Report {
 
 #[test]
 fn every_state_of_small_racks_keeps_every_promise() {
-    let mut verdicts = Verdicts::default();
-    for scenario in SCENARIOS {
-        let report = explored(scenario, None);
-        let sizes = (scenario.states, report.states);
-        verdicts.add(scenario.name, &report, sizes);
-    }
-    if let Some(complaint) = verdicts.complaint() {
-        panic!("{complaint}");
-    }
+    verdicts::all_keep(SCENARIOS, LIMIT, |scenario| scenario.states);
 }
 
 const CURRENT: &str = "a read is of what a majority had during it";
@@ -46,16 +38,9 @@ const NOTICED: &[(Defect, &str, &str)] = &[
 
 #[test]
 fn planted_defects_are_noticed() {
-    let mut wrong = Vec::new();
-    for (defect, name, promise) in NOTICED {
-        let scenario = verdicts::named(SCENARIOS, name);
-        match explored(scenario, Some(*defect)).violation() {
-            Some(violation) if violation.invariant == *promise => {}
-            Some(other) => wrong.push(format!("{defect:?} in {name}: {other}")),
-            None => wrong.push(format!("{defect:?} is not noticed in {name}")),
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    noticed::all_noticed(NOTICED, |name, defect| {
+        explored(verdicts::named(SCENARIOS, name), Some(defect))
+    });
     let at = |defect| Defect::ALL.iter().position(|it| *it == defect).unwrap();
     let own = &Defect::ALL[at(Defect::PublishBeforeQuorum)..at(Defect::SkipValidation)];
     let noticed = |defect: &Defect| NOTICED.iter().any(|row| row.0 == *defect);

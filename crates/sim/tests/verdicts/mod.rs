@@ -36,6 +36,35 @@ pub fn visited<S: Explored>(scenario: &S, defect: Option<S::Defect>, states: usi
     )
 }
 
+/// Every state of all of these is visited, and keeps every promise; `known` says how many a scenario
+/// has. The complaint, if there is one, is about all of them.
+#[allow(dead_code)] // Not every program of tests asks.
+pub fn all_keep<S: Explored + 'static>(
+    all: impl IntoIterator<Item = &'static S>,
+    states: usize,
+    known: impl Fn(&S) -> usize,
+) {
+    let mut verdicts = Verdicts::default();
+    for scenario in all {
+        let report = visited(scenario, None, states);
+        let sizes = (known(scenario), report.states);
+        verdicts.add(scenario.about(false).name, &report, sizes);
+    }
+    if let Some(complaint) = verdicts.complaint() {
+        panic!("{complaint}");
+    }
+}
+
+/// How many states a scenario has in a list by name; none, if it is not in it.
+#[allow(dead_code)]
+pub fn of<S: Explored>(sizes: &[(&str, usize)], scenario: &S) -> usize {
+    let name = scenario.about(false).name;
+    sizes
+        .iter()
+        .find(|row| row.0 == name)
+        .map_or(0, |row| row.1)
+}
+
 impl Verdicts {
     /// Takes one more. `sizes`: how large the catalogue says that it is, and how large it is.
     pub fn add<Size>(&mut self, name: &str, report: &Report, sizes: (Size, Size))
