@@ -84,22 +84,4 @@ impl From<rackmem::Error> for DbmError {
     }
 }
 
-/// `?` on whatever the rack answers.
-macro_rules! from_families {
-    ($($family:ident),* $(,)?) => {
-        $(impl From<rackmem::$family> for DbmError {
-            fn from(error: rackmem::$family) -> Self {
-                DbmError::Rack(error.into())
-            }
-        })*
-    };
-}
-
-from_families!(
-    AccessError,
-    AllocError,
-    BulkError,
-    LockError,
-    RackError,
-    RegionError
-);
+rackmem::from_families!(DbmError);

@@ -96,15 +96,4 @@ impl From<rackmem::Error> for GraphError {
     }
 }
 
-/// `?` on whatever the rack answers.
-macro_rules! from_families {
-    ($($family:ident),* $(,)?) => {
-        $(impl From<rackmem::$family> for GraphError {
-            fn from(error: rackmem::$family) -> Self {
-                GraphError::Rack(error.into())
-            }
-        })*
-    };
-}
-
-from_families!(RackError, AccessError, BulkError, AllocError, RegionError);
+rackmem::from_families!(GraphError);

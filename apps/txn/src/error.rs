@@ -80,31 +80,12 @@ impl From<rackmem::Error> for TxnError {
     }
 }
 
-/// `?` on whatever the rack answers.
-macro_rules! from_families {
-    ($($family:ident),* $(,)?) => {
-        $(
-            impl From<rackmem::$family> for TxnError {
-                fn from(error: rackmem::$family) -> Self {
-                    TxnError::Rack(error.into())
-                }
-            }
+rackmem::from_families!(TxnError);
 
-            impl From<rackmem::$family> for Halt {
-                fn from(error: rackmem::$family) -> Self {
-                    Halt::Failed(error.into())
-                }
-            }
-        )*
-    };
+impl From<rackmem::Error> for Halt {
+    fn from(error: rackmem::Error) -> Self {
+        Halt::Failed(error.into())
+    }
 }
 
-from_families!(
-    AccessError,
-    AllocError,
-    BulkError,
-    LockError,
-    RackError,
-    RegionError,
-    TransactionError,
-);
+rackmem::from_families!(Halt);

@@ -46,24 +46,4 @@ impl From<rackmem::Error> for Error {
     }
 }
 
-/// `?` on whatever the rack answers.
-macro_rules! from_families {
-    ($($family:ident),* $(,)?) => {
-        $(impl From<rackmem::$family> for Error {
-            fn from(error: rackmem::$family) -> Self {
-                rackmem::Error::from(error).into()
-            }
-        })*
-    };
-}
-
-from_families!(
-    OpenError,
-    RackError,
-    AccessError,
-    BulkError,
-    AllocError,
-    LockError,
-    RegionError,
-    LeaveError,
-);
+rackmem::from_families!(Error);

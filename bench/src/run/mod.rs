@@ -77,28 +77,7 @@ impl From<rackmem::Error> for BenchError {
     }
 }
 
-/// `?` on whatever the rack answers.
-macro_rules! from_families {
-    ($($family:ident),* $(,)?) => {
-        $(impl From<rackmem::$family> for BenchError {
-            fn from(error: rackmem::$family) -> Self {
-                rackmem::Error::from(error).into()
-            }
-        })*
-    };
-}
-
-from_families!(
-    OpenError,
-    RackError,
-    AccessError,
-    BulkError,
-    AllocError,
-    LockError,
-    RegionError,
-    LeaveError,
-    ArenaError,
-);
+rackmem::from_families!(BenchError);
 
 impl From<locks::Error> for BenchError {
     fn from(error: locks::Error) -> Self {

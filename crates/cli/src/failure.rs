@@ -1,6 +1,5 @@
 //! What a user reads when a command fails: one line of cause, one line of what to do next.
 
-use rackmem::membership::MembershipError;
 use rackmem::{AllocError, Error, OpenError, RackError, RegionError};
 use std::fmt;
 
@@ -38,34 +37,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// `?` on whatever the rack answers.
-macro_rules! from_families {
-    ($($family:ident),* $(,)?) => {
-        $(impl From<rackmem::$family> for Failure {
-            fn from(error: rackmem::$family) -> Self {
-                rackmem::Error::from(error).into()
-            }
-        })*
-    };
-}
-
-from_families!(
-    OpenError,
-    RackError,
-    AccessError,
-    BulkError,
-    AllocError,
-    LockError,
-    RegionError,
-    LeaveError,
-    TransactionError,
-);
-
-impl From<MembershipError> for Failure {
-    fn from(error: MembershipError) -> Self {
-        Error::from(error).into()
-    }
-}
+rackmem::from_families!(Failure);
 
 /// The library's next step, or what this program has for it.
 fn next_step(error: &Error) -> &'static str {

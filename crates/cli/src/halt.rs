@@ -22,28 +22,7 @@ impl From<rackmem::Error> for Halt {
     }
 }
 
-/// `?` on whatever the rack answers.
-macro_rules! from_families {
-    ($($family:ident),* $(,)?) => {
-        $(impl From<rackmem::$family> for Halt {
-            fn from(error: rackmem::$family) -> Self {
-                rackmem::Error::from(error).into()
-            }
-        })*
-    };
-}
-
-from_families!(
-    OpenError,
-    RackError,
-    AccessError,
-    BulkError,
-    AllocError,
-    LockError,
-    RegionError,
-    LeaveError,
-    TransactionError,
-);
+rackmem::from_families!(Halt);
 
 impl From<rackmem_kv::Error> for Halt {
     fn from(error: rackmem_kv::Error) -> Self {

@@ -26,27 +26,7 @@ impl From<Error> for MemoryError {
     }
 }
 
-/// `?` on whatever the rack answers.
-macro_rules! from_families {
-    ($($family:ident),* $(,)?) => {
-        $(impl From<rackmem::$family> for MemoryError {
-            fn from(error: rackmem::$family) -> Self {
-                rackmem::Error::from(error).into()
-            }
-        })*
-    };
-}
-
-from_families!(
-    OpenError,
-    RackError,
-    AccessError,
-    BulkError,
-    AllocError,
-    LockError,
-    RegionError,
-    LeaveError,
-);
+rackmem::from_families!(MemoryError);
 
 /// That a thread is inside of a page's lock in a rack.
 #[derive(Debug)]

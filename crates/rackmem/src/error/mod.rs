@@ -232,6 +232,51 @@ pub enum Error {
     Steer(SteerError),
 }
 
+/// Lets `?` make an error of yours of every family's, where one can be made of [`Error`](enum@Error).
+///
+/// ```
+/// use rackmem::{Rack, RackError, from_families};
+///
+/// enum Mine {
+///     Rack(rackmem::Error),
+///     Empty,
+/// }
+/// impl From<rackmem::Error> for Mine {
+///     fn from(error: rackmem::Error) -> Self {
+///         Mine::Rack(error)
+///     }
+/// }
+/// from_families!(Mine);
+///
+/// fn first(rack: &Rack) -> Result<u64, Mine> {
+///     match rack.try_node(7)?.alloc(0u64)?.read()? {
+///         0 => Err(Mine::Empty),
+///         value => Ok(value),
+///     }
+/// }
+/// let rack = Rack::local(1).unwrap_or_else(|why| panic!("{why}"));
+/// let why = first(&rack);
+/// assert!(matches!(why, Err(Mine::Rack(rackmem::Error::Rack(RackError::NoSuchNode { .. })))));
+/// ```
+#[macro_export]
+macro_rules! from_families {
+    ($own:ty) => {
+        $crate::from_families!(
+            $own: OpenError, RackError, AccessError, BulkError, AllocError, LockError, RegionError,
+            LeaveError, TransactionError, ArenaError, SteerError
+        );
+        $crate::from_families!($own: membership::MembershipError);
+    };
+    ($own:ty: $($($family:ident)::+),+) => {
+        $(impl From<$crate::$($family)::+> for $own {
+            #[cold]
+            fn from(error: $crate::$($family)::+) -> Self {
+                $crate::Error::from(error).into()
+            }
+        })+
+    };
+}
+
 /// The same of whichever family it is.
 macro_rules! of_any {
     ($error:expr, $inner:ident => $result:expr) => {
