@@ -40,6 +40,12 @@ const TOOLS: &[Tool] = &[
         lost: "tests of the membership with a real etcd",
     },
     Tool {
+        program: "promtool",
+        package: "prometheus",
+        wanted_by: &["test"],
+        lost: "what Prometheus' own checker says about the metrics",
+    },
+    Tool {
         program: "tcpdump",
         package: "tcpdump",
         wanted_by: &["test"],

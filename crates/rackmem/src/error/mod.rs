@@ -232,7 +232,8 @@ pub enum Error {
     Steer(SteerError),
 }
 
-/// Lets `?` make an error of yours of every family's, where one can be made of [`Error`](enum@Error).
+/// Lets `?` make an error of yours of every family's, where one can be made of
+/// [`Error`](enum@Error).
 ///
 /// ```
 /// use rackmem::{Rack, RackError, from_families};

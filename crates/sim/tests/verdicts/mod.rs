@@ -36,8 +36,8 @@ pub fn visited<S: Explored>(scenario: &S, defect: Option<S::Defect>, states: usi
     )
 }
 
-/// Every state of all of these is visited, and keeps every promise; `known` says how many a scenario
-/// has. The complaint, if there is one, is about all of them.
+/// Every state of all of these is visited, and keeps every promise; `known` says how many a
+/// scenario has. The complaint, if there is one, is about all of them.
 #[allow(dead_code)] // Not every program of tests asks.
 pub fn all_keep<S: Explored + 'static>(
     all: impl IntoIterator<Item = &'static S>,
