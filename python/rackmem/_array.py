@@ -140,6 +140,24 @@ class Array:
         self.mapped()
         return self._pages.pin(_HEAD, _HEAD + self.nbytes, stores=stores)
 
+    def on_lost(self, handler):
+        """Asks `handler(element, stores, error)` what becomes of an access of `mapped()` whose page
+        cannot be had, in the thread that has it, before the access is over. When it is true the
+        access is tried again, otherwise the process ends by `SIGBUS`. `a.accept_loss(element)` lets
+        it go on with what the page's home has. The handler must not use the array. `None`: nobody
+        is asked."""
+        self.mapped()
+        size = self.dtype.itemsize
+
+        def asked(byte, stores, error):
+            return handler(max(0, byte - _HEAD) // size, stores, error)
+
+        self._pages.on_lost(handler and asked)
+
+    def accept_loss(self, element):
+        """Goes on with what home has of the page of an element that a node has died with."""
+        self._region.accept_loss(_HEAD + element * self.dtype.itemsize)
+
     def touch(self, *, stores=False):
         """Brings all of it to this process, so that what follows does not wait."""
         self.mapped()

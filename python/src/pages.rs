@@ -5,7 +5,7 @@ use crate::process::Process;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use rackmem::CoherentPages;
+use rackmem::{CoherentPages, OnLost};
 use std::ffi::c_int;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
@@ -78,6 +78,32 @@ impl Pages {
             stores,
             released: AtomicBool::new(false),
         })
+    }
+
+    /// From now on `handler(byte, stores, error)` is asked about each load or store whose page
+    /// cannot be had, in the thread that has it: true, and it is tried again; otherwise the process
+    /// gets the signal that it would have had. `None`: nobody is asked.
+    #[pyo3(signature = (handler))]
+    fn on_lost(&self, py: Python<'_>, handler: Option<Py<PyAny>>) -> PyResult<()> {
+        self.process.check()?;
+        py.detach(|| match handler {
+            None => self.pages.on_lost(|_, _, _| OnLost::Signal),
+            Some(handler) => self.pages.on_lost(move |at, stores, why| {
+                Python::attach(|py| {
+                    let why = errors::access(*why);
+                    let told = handler.call1(py, (at, stores, why.into_value(py)));
+                    match told.and_then(|told| told.is_truthy(py)) {
+                        Ok(true) => OnLost::Retry,
+                        Ok(false) => OnLost::Signal,
+                        Err(error) => {
+                            error.write_unraisable(py, Some(handler.bind(py)));
+                            OnLost::Signal
+                        }
+                    }
+                })
+            }),
+        });
+        Ok(())
     }
 
     /// Loads and stores that were interrupted, pages that were only shown again,

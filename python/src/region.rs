@@ -127,6 +127,14 @@ impl Region {
         Ok((was == old, was))
     }
 
+    /// Goes on with what home has of the block of this byte, which a node has died with: what was
+    /// stored since it was last at home is gone.
+    fn accept_loss(&self, py: Python<'_>, at: usize) -> PyResult<()> {
+        let word = self.word(at / 8 * 8)?;
+        py.detach(|| self.node.accept_loss(word))
+            .map_err(errors::access)
+    }
+
     /// Its bytes as memory of this process. Faults come by a `signal`,
     /// to a `thread` of the library, or by `mprotect`: see docs/mapped.md.
     /// A node keeps the first way of a region.

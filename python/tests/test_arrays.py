@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -50,6 +52,34 @@ def test_an_array_is_found_by_its_name(rack):
     assert (found.shape, found.dtype, found[1, 1]) == ((3, 2), np.dtype("f4"), 2)
     with pytest.raises(rackmem.NotFoundError):
         rackmem.array(rack, "b")
+
+
+LOST = """
+import os, rackmem
+rack = rackmem.local(2)
+a = rackmem.array(rack.node(1), "a", 100_000, "i8")
+a.mapped()[0] = 1
+
+def lost(element, stores, error):
+    print(abs(element - 50_000) < 512, stores, type(error).__name__, flush=True)
+    if HOW == "ends":
+        os._exit(7)
+    raise KeyError("in vain")
+
+a.on_lost(lost)
+rack.close()
+a.mapped()[50_000] = 1
+"""
+
+
+@pytest.mark.parametrize("how", ["ends", "fails"])
+def test_a_program_is_asked_about_what_cannot_be_had(how):
+    program = [sys.executable, "-c", f"HOW = {how!r}\n{LOST}"]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "True True ClosedError\n", done
+    # The signal that there would have been without a handler.
+    assert done.returncode == (7 if how == "ends" else -7), done
+    assert ("in vain" in done.stderr) == (how == "fails"), done
 
 
 def test_another_shape_or_type_is_refused_and_named(rack):
