@@ -10,6 +10,7 @@ use super::pins::{PINS, Pins};
 use super::shown::Lost;
 pub use super::shown::OnLost;
 pub(crate) use super::shown::{Granted, Shown};
+use super::written::Written;
 use crate::error::AccessError;
 use crate::faulting::view::View;
 use rackmem_fabric::Whole;
@@ -26,6 +27,9 @@ use std::time::Instant;
 /// Parts of the pages that make room among themselves.
 const PARTS: usize = 64;
 
+/// Who waits for a page that rests for longer than this many nanoseconds gives the processor away.
+const GIVES_WAY: u64 = 20_000;
+
 const LOCKED: u64 = 1;
 const STATUS: u64 = 0b110;
 const RIGHT: u64 = 0b11 << 3;
@@ -37,9 +41,11 @@ const PINNED_AT: u32 = 6;
 /// How the program uses it.
 const HABIT: u64 = ((1 << Habit::BITS) - 1) << HABIT_AT;
 const HABIT_AT: u32 = 8;
-/// From this bit on: when a right was given last, in steps of 16 ns.
-const SINCE: u32 = HABIT_AT + Habit::BITS;
-const STEP: u32 = 4;
+/// Its bytes are compared when another node takes it.
+const KEPT: u64 = 1 << (HABIT_AT + Habit::BITS);
+/// From this bit on: when a right was given last, in steps of 64 ns.
+const SINCE: u32 = HABIT_AT + Habit::BITS + 1;
+const STEP: u32 = 6;
 
 fn status_of(word: u64) -> LocalStatus {
     match (word & STATUS) >> 1 {
@@ -101,6 +107,7 @@ pub(crate) struct Frames {
     pub counters: Counters,
     /// What programs have pinned; the words say so as well.
     pins: Mutex<Pins>,
+    written: Written,
     lost: RwLock<Option<Lost>>,
 }
 
@@ -128,6 +135,7 @@ impl Frames {
             hands: [const { AtomicUsize::new(0) }; PARTS],
             counters: Counters::default(),
             pins: Mutex::default(),
+            written: Written::new(blocks),
             lost: RwLock::default(),
         }
     }
@@ -191,8 +199,7 @@ impl Frames {
             }
             locked.put(PINNED, 0);
         }
-        self.taken(&locked);
-        locked.stop(stop);
+        self.taken(&locked, stop);
         Some(locked)
     }
 
@@ -264,19 +271,33 @@ impl Frames {
         }
         // Longer than that nobody waits, whatever the word becomes.
         let hold = self.hold.load(Relaxed);
-        let until = pages::rest(word >> SINCE << STEP, self.now(), hold);
-        while until.is_some_and(|until| self.now() < until) {
-            // Who is to use it may wait for this processor.
-            std::thread::yield_now();
+        let until = pages::rest(word >> SINCE << STEP, self.now(), hold).unwrap_or(0);
+        while let Some(left) = until.checked_sub(self.now()).filter(|left| *left > 0) {
+            match left > GIVES_WAY {
+                // Who is to use it may wait for this processor.
+                true => std::thread::yield_now(),
+                // On a busy machine a turn of others' takes longer than the rest.
+                false => std::hint::spin_loop(),
+            }
         }
     }
 
     /// Another node takes something of a page.
-    fn taken(&self, locked: &LockedPage<'_>) {
+    fn taken(&self, locked: &LockedPage<'_>, stop: Stop) {
         locked.learn(Habit::taken);
         if right_of(locked.word()) != Right::Hidden {
             self.counters.taken.fetch_add(1, Relaxed);
         }
+        locked.stop(stop);
+        if locked.word() & KEPT != 0 && right_of(locked.word()) != Right::Store {
+            locked.put(KEPT, 0);
+            self.written.stopped(locked.nth, self.block(locked.nth));
+        }
+    }
+
+    /// Parts of a block that the program has been seen to store to, as bits.
+    pub fn written(&self, nth: usize) -> u64 {
+        self.written.parts(nth)
     }
 
     /// Whether a fault of a page that is not here asks for the right to store.
@@ -290,8 +311,7 @@ impl Frames {
     pub fn lock_for_all(&self, nth: usize, stop: Stop) -> LockedPage<'_> {
         self.let_it_be_used(nth);
         let locked = self.lock(nth, Stop::Nothing);
-        self.taken(&locked);
-        locked.stop(stop);
+        self.taken(&locked, stop);
         locked
     }
 
@@ -335,7 +355,10 @@ impl Frames {
                 locked.learn(Habit::stored);
                 Right::Store
             }
-            Granted::New(right) => locked.learn(|habit| habit.came(writes, right)),
+            Granted::New(right) => {
+                locked.put(KEPT, 0);
+                locked.learn(|habit| habit.came(writes, right))
+            }
         };
         locked.show(right == Right::Store)
     }
@@ -452,7 +475,14 @@ impl LockedPage<'_> {
         if self.frames.closed.load(SeqCst) {
             return Shown::No;
         }
-        let (acts, right) = pages::showing(right_of(self.word()), writes);
+        let had = right_of(self.word());
+        let (acts, right) = pages::showing(had, writes);
+        if had < right && right == Right::Store {
+            // Whatever was kept before is not of this time.
+            let (frames, nth) = (self.frames, self.nth);
+            let kept = frames.written.opens(nth, frames.block(nth));
+            self.put(KEPT, if kept { KEPT } else { 0 });
+        }
         let mut placed = false;
         for act in acts {
             // What has just come for stores is open.

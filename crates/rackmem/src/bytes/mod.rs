@@ -13,3 +13,4 @@ pub(crate) mod shown;
 pub(crate) mod value;
 pub(crate) mod whole;
 pub mod window;
+mod written;

@@ -235,6 +235,14 @@ impl NodeCache {
         })
     }
 
+    /// Of sixty-four parts of a block those that the program has been seen to store to, by plain
+    /// stores, as bits.
+    pub fn written(&self, tag: Tag) -> u64 {
+        let page = self.page_of(tag, |_, _| true);
+        let page = page.and_then(|entry| self.page(entry));
+        page.map_or(0, |(frames, page)| frames.written(page))
+    }
+
     /// Whether a fault asks for the right to store.
     pub fn asks(&self, tag: Tag, stores: bool) -> bool {
         let page = self.page_of(tag, |frames, _| frames.is_used());

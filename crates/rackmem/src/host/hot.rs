@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// In an INSPECT's `offset`: hot blocks are asked for. Its tag is the place of the first.
 pub(crate) const ASK_HOT: u32 = 6;
-/// Bytes of one record: its place, the block, misses by reads and by writes.
-pub(crate) const RECORD: usize = 32;
+/// Bytes of one record: its place, the block, misses by reads and by writes, and which parts of it
+/// are stored to.
+pub(crate) const RECORD: usize = 40;
 /// Blocks that are counted at a time: one for each remainder of their addresses.
 const PLACES: usize = 256;
 /// Misses of others by which a block that is missed no more has lost its place.
@@ -50,6 +51,11 @@ pub struct HotBlock {
     pub reads: u64,
     /// Writes that had to fetch it, or the right to write it.
     pub writes: u64,
+    /// Of sixty-four equal parts of it, those that this node has been seen to change by plain
+    /// stores to mapped memory since that was mapped, as bits, the first part's lowest: of a
+    /// sample, and 0 where there is none. Nodes of which no two have a bit in common share the
+    /// block, and nothing in it.
+    pub written: u64,
 }
 
 /// One of the blocks that are counted. Threads that count at one time may lose a miss.
@@ -108,15 +114,20 @@ impl HotBlocks {
                 addr: place.block.load(Relaxed) & !1,
                 reads: place.reads.load(Relaxed),
                 writes: place.writes.load(Relaxed),
+                written: 0,
             };
             (at, hot)
         });
         told.filter(|(_, hot)| hot.reads + hot.writes >= FEW)
     }
 
-    /// Those, the most missed first.
-    pub fn all(&self) -> Vec<HotBlock> {
-        let mut all: Vec<HotBlock> = self.told().map(|(_, hot)| hot).collect();
+    /// Those, the most missed first; `written` tells which parts of a block are stored to.
+    pub fn all(&self, written: impl Fn(Tag) -> u64) -> Vec<HotBlock> {
+        let told = self.told().map(|(_, hot)| HotBlock {
+            written: written(Tag(hot.addr)),
+            ..hot
+        });
+        let mut all: Vec<HotBlock> = told.collect();
         all.sort_by_key(|hot| std::cmp::Reverse(hot.reads + hot.writes));
         all
     }
@@ -132,7 +143,8 @@ pub(crate) fn inspect(
 ) {
     let told = agents.hot.told();
     let records = told.filter(|(at, _)| *at >= header.tag.0).map(|(at, hot)| {
-        [at, hot.addr, hot.reads, hot.writes]
+        let written = agents.cache.written(Tag(hot.addr));
+        [at, hot.addr, hot.reads, hot.writes, written]
             .map(u64::to_be_bytes)
             .concat()
     });
@@ -141,11 +153,12 @@ pub(crate) fn inspect(
 
 /// From a record: the place, and what is there.
 pub(crate) fn decode(record: &[u8]) -> Option<(u64, HotBlock)> {
-    let [at, addr, reads, writes] = rows::words(record)?;
+    let [at, addr, reads, writes, written] = rows::words(record)?;
     let hot = HotBlock {
         addr,
         reads,
         writes,
+        written,
     };
     Some((at, hot))
 }
@@ -167,11 +180,12 @@ mod tests {
             hot.count(Tag((100 + round) * BLOCK), Kind::ReadMiss);
             hot.count(Tag(7 * BLOCK), Kind::EvictModified);
         }
-        let all = hot.all();
+        let all = hot.all(|_| 5);
         let first = HotBlock {
             addr: 7 * BLOCK,
             reads: 0,
             writes: 2000,
+            written: 5,
         };
         assert_eq!(all[0], first);
         assert_eq!((all[1].addr, all[1].reads), (9 * BLOCK, 1000));
@@ -182,25 +196,26 @@ mod tests {
         });
         let other = Tag(other.unwrap() * BLOCK);
         (0..=STRENGTH).for_each(|_| hot.count(other, Kind::ReadMiss));
-        assert!(hot.all().iter().all(|hot| hot.addr != 7 * BLOCK));
+        assert!(hot.all(|_| 0).iter().all(|hot| hot.addr != 7 * BLOCK));
     }
 
     #[test]
     fn the_block_at_address_zero_is_one_too() {
         let hot = HotBlocks::default();
-        assert_eq!(hot.all(), []);
+        assert_eq!(hot.all(|_| 0), []);
         (0..FEW).for_each(|_| hot.count(Tag(0), Kind::ReadMiss));
-        assert_eq!(hot.all()[0].addr, 0);
+        assert_eq!(hot.all(|_| 0)[0].addr, 0);
     }
 
     #[test]
     fn records_are_read_as_they_were_written() {
-        let words = [3u64, 0x1000, 5, u64::MAX];
+        let words = [3u64, 0x1000, 5, u64::MAX, 9];
         let record = words.map(u64::to_be_bytes).concat();
         let hot = HotBlock {
             addr: 0x1000,
             reads: 5,
             writes: u64::MAX,
+            written: 9,
         };
         assert_eq!(decode(&record), Some((3, hot)));
         assert_eq!(decode(&record[1..]), None);

@@ -410,7 +410,8 @@ impl Node {
     /// The blocks that it misses most, the most missed first, with the misses of each since it is
     /// among them. Costs nothing where there are none: they are counted as they are missed.
     pub fn hot_blocks(&self) -> Vec<HotBlock> {
-        self.inner.access.agents.hot.all()
+        let agents = &self.inner.access.agents;
+        agents.hot.all(|tag| agents.cache.written(tag))
     }
 
     /// The same and what else there is to count: of which [`Metric`](crate::diagnostics::Metric)s

@@ -93,6 +93,32 @@ fn a_load_asks_for_stores_where_stores_have_followed() {
     assert_eq!(all[0].words()[7].load(SeqCst), 36);
 }
 
+/// Two nodes store to two words of a page: which ones each of them tells.
+#[test]
+fn who_shares_a_page_and_no_word_is_told() {
+    let rack = rack(Fabric::Inline, Mode::HomeOnly, 1 << 20);
+    let all = mapped(&rack, 2 * BLOCK);
+    for round in 0..100 {
+        all[1].words()[0].store(round, SeqCst);
+        all[2].words()[256].store(round, SeqCst);
+        // What another node stores is none of this one's.
+        let last = region_of(&rack) + 8 * 511;
+        rack.node(0).store(last, round).unwrap();
+    }
+    let written = |node: usize| {
+        let hot = rack.node(node).hot_blocks();
+        hot.first().map(|hot| (hot.addr, hot.written))
+    };
+    let addr = region_of(&rack);
+    assert_eq!(written(1), Some((addr, 1)));
+    assert_eq!(written(2), Some((addr, 1 << 32)));
+}
+
+/// Where the region's first byte is in the rack's memory.
+fn region_of(rack: &Rack) -> u64 {
+    rack.node(0).open_region(&spec(2 * BLOCK)).unwrap().addr()
+}
+
 /// A hit is an instruction: nothing is asked, and nobody is interrupted.
 #[test]
 fn a_page_that_is_here_costs_no_fault_and_no_packet() {

@@ -6,36 +6,77 @@ use rackmem_bench::table::{Align, Table};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// What a node does with a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OfNode {
+    pub node: usize,
+    /// Misses.
+    pub reads: u64,
+    pub writes: u64,
+    /// Parts that it stores to, as bits; 0: that is not known.
+    pub written: u64,
+}
+
 /// A block, and how often each node has missed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hot {
     pub addr: u64,
-    /// Node, misses by reads, by writes.
-    pub nodes: Vec<(usize, u64, u64)>,
+    pub nodes: Vec<OfNode>,
 }
 
 impl Hot {
-    fn sum(&self, of: impl Fn(&(usize, u64, u64)) -> u64) -> u64 {
+    fn sum(&self, of: impl Fn(&OfNode) -> u64) -> u64 {
         self.nodes.iter().map(of).sum()
     }
 
     fn misses(&self) -> u64 {
-        self.sum(|(_, reads, writes)| reads + writes)
+        self.sum(|node| node.reads + node.writes)
     }
 
     /// Nodes that write it: two of them take it from each other.
     fn writers(&self) -> usize {
-        self.nodes.iter().filter(|node| node.2 > 0).count()
+        self.nodes.iter().filter(|node| node.writes > 0).count()
     }
+
+    /// Whether nodes that store to it store to different parts. `None`: there are not two of which
+    /// that is known.
+    fn apart(&self) -> Option<bool> {
+        let (mut all, mut twice, mut nodes) = (0, 0, 0);
+        for written in self.nodes.iter().map(|node| node.written) {
+            twice |= all & written;
+            all |= written;
+            nodes += u32::from(written != 0);
+        }
+        (nodes > 1).then_some(twice == 0)
+    }
+}
+
+/// The parts of a block as numbers, runs of them by their ends.
+fn parts(written: u64) -> String {
+    let is = |part: u32| part < 64 && written >> part & 1 != 0;
+    let first = (0..64).filter(|part| is(*part) && (*part == 0 || !is(part - 1)));
+    let runs = first.map(|first| {
+        let past = (first..65).find(|part| !is(*part)).unwrap_or(64);
+        match past - first {
+            1 => first.to_string(),
+            _ => format!("{first}-{}", past - 1),
+        }
+    });
+    runs.collect::<Vec<_>>().join(",")
 }
 
 /// What nodes have told, by block, the most missed first.
 pub fn by_block(told: &[Option<Vec<HotBlock>>]) -> Vec<Hot> {
-    let mut blocks: BTreeMap<u64, Vec<(usize, u64, u64)>> = BTreeMap::new();
+    let mut blocks: BTreeMap<u64, Vec<OfNode>> = BTreeMap::new();
     for (node, told) in told.iter().enumerate() {
         for hot in told.iter().flatten() {
             let nodes = blocks.entry(hot.addr).or_default();
-            nodes.push((node, hot.reads, hot.writes));
+            nodes.push(OfNode {
+                node,
+                reads: hot.reads,
+                writes: hot.writes,
+                written: hot.written,
+            });
         }
     }
     let blocks = blocks.into_iter();
@@ -63,6 +104,7 @@ pub fn rates(
                 addr: hot.addr,
                 reads: risen(hot.reads, reads),
                 writes: risen(hot.writes, writes),
+                written: hot.written,
             }
         });
         Some(rates.filter(|hot| hot.reads + hot.writes > 0).collect())
@@ -92,16 +134,21 @@ pub fn table(title: &str, hot: &[Hot], regions: &[RegionInfo], most: usize) -> T
     for hot in hot.iter().take(most) {
         let region = place(hot.addr, regions);
         let region = region.map_or(String::new(), |(name, at)| format!("{name} + {at:#x}"));
-        let nodes: Vec<String> = hot.nodes.iter().map(|node| node.0.to_string()).collect();
+        let nodes: Vec<String> = hot.nodes.iter().map(|of| of.node.to_string()).collect();
         let mut nodes = nodes.join(" ");
         if hot.writers() > 1 {
             nodes.push_str(&format!(", {} write it", hot.writers()));
         }
+        nodes.push_str(match hot.apart() {
+            Some(true) => ", each another part",
+            Some(false) => ", the same parts",
+            None => "",
+        });
         table.row(&[
             &format!("{:#x}", hot.addr),
             &region,
-            &hot.sum(|node| node.1).to_string(),
-            &hot.sum(|node| node.2).to_string(),
+            &hot.sum(|node| node.reads).to_string(),
+            &hot.sum(|node| node.writes).to_string(),
             &nodes,
         ]);
     }
@@ -114,13 +161,19 @@ pub fn object(hot: &Hot, regions: &[RegionInfo]) -> Value {
     let nodes: Vec<Value> = hot
         .nodes
         .iter()
-        .map(|(node, reads, writes)| json!({"node": node, "reads": reads, "writes": writes}))
+        .map(|of| {
+            json!({
+                "node": of.node, "reads": of.reads, "writes": of.writes,
+                "written": (of.written != 0).then(|| parts(of.written)),
+            })
+        })
         .collect();
     json!({
         "addr": format!("{:#x}", hot.addr),
         "region": place.map(|place| place.0),
         "offset": place.map(|place| place.1),
         "nodes": nodes,
+        "apart": hot.apart(),
     })
 }
 
@@ -133,7 +186,34 @@ mod tests {
             addr,
             reads,
             writes,
+            written: 0,
         }
+    }
+
+    fn of(node: usize, reads: u64, writes: u64) -> OfNode {
+        OfNode {
+            node,
+            reads,
+            writes,
+            written: 0,
+        }
+    }
+
+    #[test]
+    fn nodes_that_store_to_different_parts_are_told_apart() {
+        let block = |written: &[u64]| {
+            let nodes = written.iter().map(|written| OfNode {
+                written: *written,
+                ..of(1, 0, 9)
+            });
+            let (addr, nodes) = (0, nodes.collect());
+            Hot { addr, nodes }
+        };
+        assert_eq!(block(&[1, 0]).apart(), None);
+        assert_eq!(block(&[1, 0, 2]).apart(), Some(true));
+        assert_eq!(block(&[1, 2, 3]).apart(), Some(false));
+        assert_eq!(parts(1 | 0b111 << 4 | 1 << 63), "0,4-6,63");
+        assert_eq!(parts(u64::MAX), "0-63");
     }
 
     #[test]
@@ -146,14 +226,14 @@ mod tests {
         let rates = rates(&now, &before, 2.0);
         let wanted = Hot {
             addr: 4096,
-            nodes: vec![(0, 20, 10), (1, 3, 20)],
+            nodes: vec![of(0, 20, 10), of(1, 3, 20)],
         };
         assert_eq!(rates[0], wanted);
         assert_eq!((rates[1].addr, rates.len()), (8192, 2));
         // One that has given its place up meanwhile, and has it again.
         let again = [Some(vec![hot(4096, 4, 0)]), None];
         let seen = super::rates(&again, &now, 2.0);
-        assert_eq!(seen[0].nodes, [(0, 2, 0)]);
+        assert_eq!(seen[0].nodes, [of(0, 2, 0)]);
         assert_eq!(seen.len(), 1);
     }
 }
