@@ -1,5 +1,6 @@
-//! `bench dropin`: write transactions of Debian's LMDB, unmodified, on the rack's memory and on
-//! this host's own. The program is `dropin.c`; the node that keeps the files is this process.
+//! `bench dropin`: write transactions of Debian's LMDB, unmodified, and two processes in turns on a
+//! word of a mapped file, on the rack's memory and on this host's own. The programs are `dropin.c`
+//! and `dropin_turns.c`; the node that keeps the files is this process.
 
 use super::child::ends_with_us;
 use super::{BenchError, Progress, Result};
@@ -10,10 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-const PROGRAM: &str = include_str!("dropin.c");
-/// A database of this host's own, and one of the rack's.
-const NATIVE: &str = "/dev/shm/rackmem-bench-lmdb";
-const RACKS: &str = "/dev/shm/rack.bench-lmdb";
+/// Names, sources and libraries.
+const LMDB: Program = ("lmdb", include_str!("dropin.c"), &["-llmdb"]);
+const TURNS: Program = ("turns", include_str!("dropin_turns.c"), &[]);
+type Program = (&'static str, &'static str, &'static [&'static str]);
+/// Beginnings of the files' names: of this host's own, and of the rack's.
+const NATIVE: &str = "/dev/shm/rackmem-bench-";
+const RACKS: &str = "/dev/shm/rack.bench-";
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -71,15 +75,7 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
     for &processes in &options.processes {
         for case in CASES {
             progress(&format!("{} by {processes}", case.name));
-            let told = files.play(options, case, processes)?;
-            let all: u64 = told.iter().map(|told| told.done).sum();
-            // Whoever is last to look has seen all.
-            if told.iter().any(|told| told.count != all) {
-                let counts: Vec<u64> = told.iter().map(|told| told.count).collect();
-                let what =
-                    format!("{all} transactions were committed, and counters say {counts:?}");
-                return Err(BenchError::Broken(what));
-            }
+            let told = files.play(options, case, (LMDB.0, processes))?;
             let rate: f64 = told
                 .iter()
                 .map(|told| told.done as f64 / told.seconds)
@@ -91,10 +87,20 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
             }
         }
     }
+    for case in CASES.iter().filter(|case| !case.keeps) {
+        progress(&format!("turns, {}", case.name));
+        let told = files.play(options, case, (TURNS.0, 2))?;
+        let turn = told[0].seconds * 1e6 / told[0].count.max(1) as f64;
+        let name = |case: &Case| format!("turns/{}", case.name);
+        match case.fabric {
+            None => report.add(&name(case), turn, "us")?,
+            Some(_) => report.add_against(&name(case), turn, "us", &name(&CASES[0]))?,
+        }
+    }
     Ok(())
 }
 
-/// The program and the rack's description. Removed with the value.
+/// The programs and the rack's description. Removed with the value.
 struct Files {
     folder: PathBuf,
 }
@@ -106,41 +112,51 @@ impl Files {
             folder: std::env::temp_dir().join(name),
         };
         std::fs::create_dir_all(&files.folder)?;
-        let (source, program) = (files.folder.join("lmdb.c"), files.program());
-        std::fs::write(&source, PROGRAM)?;
-        let mut compile = Command::new("cc");
-        compile
-            .args(["-O2", "-o"])
-            .args([&program, &source])
-            .arg("-llmdb");
-        let compiled = compile.output();
-        match compiled.is_ok_and(|output| output.status.success()) {
-            true => Ok(files),
-            false => {
+        for (name, text, libraries) in [LMDB, TURNS] {
+            let (source, program) = (files.folder.join(format!("{name}.c")), files.program(name));
+            std::fs::write(&source, text)?;
+            let mut compile = Command::new("cc");
+            compile.args(["-O2", "-o"]).args([&program, &source]);
+            let compiled = compile.args(libraries).output();
+            if !compiled.is_ok_and(|output| output.status.success()) {
                 let what = "LMDB or a C compiler is missing: apt-get install liblmdb-dev gcc";
-                Err(BenchError::Missing(what.into()))
+                return Err(BenchError::Missing(what.into()));
             }
         }
+        Ok(files)
     }
 
-    fn program(&self) -> PathBuf {
-        self.folder.join("lmdb")
+    fn program(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
     }
 
-    /// Lets so many processes count.
-    fn play(&self, options: &Options, case: &Case, processes: usize) -> Result<Vec<Told>> {
+    /// Lets so many processes run a program, which count.
+    fn play(
+        &self,
+        options: &Options,
+        case: &Case,
+        (program, processes): (&str, usize),
+    ) -> Result<Vec<Told>> {
         remove_native();
         let keeper = case
             .fabric
             .map(|fabric| self.keeper(fabric, processes))
             .transpose()?;
         let running: Result<Vec<Running>> = (0..processes)
-            .map(|who| self.start(options, case, (who, processes)))
+            .map(|who| self.start(options, case, program, (who, processes)))
             .collect();
-        let told = running?.into_iter().map(Running::told).collect();
+        let told: Result<Vec<Told>> = running?.into_iter().map(Running::told).collect();
         remove_native();
         drop(keeper);
-        told
+        let told = told?;
+        let all: u64 = told.iter().map(|told| told.done).sum();
+        // Whoever is last to look has seen all.
+        if told.iter().any(|told| told.count != all) {
+            let counts: Vec<u64> = told.iter().map(|told| told.count).collect();
+            let what = format!("{program}: {all} were done, and counters say {counts:?}");
+            return Err(BenchError::Broken(what));
+        }
+        Ok(told)
     }
 
     /// Node 0 of a rack, which keeps the files.
@@ -163,14 +179,20 @@ impl Files {
         self.folder.join("rack.toml")
     }
 
-    fn start(&self, options: &Options, case: &Case, (who, all): (usize, usize)) -> Result<Running> {
-        let mut command = Command::new(self.program());
+    fn start(
+        &self,
+        options: &Options,
+        case: &Case,
+        program: &str,
+        (who, all): (usize, usize),
+    ) -> Result<Running> {
+        let mut command = Command::new(self.program(program));
         command.arg(who.to_string()).arg(all.to_string());
         command.arg(options.duration.as_secs_f64().to_string());
         match case.fabric {
-            None => command.arg(NATIVE),
+            None => command.arg(format!("{NATIVE}{program}")),
             Some(_) => command
-                .arg(RACKS)
+                .arg(format!("{RACKS}{program}"))
                 .env("RACKMEM_CONFIG", self.rack())
                 .env("RACKMEM_NODE", (who + 1).to_string())
                 .env("LD_PRELOAD", &options.library),
@@ -192,7 +214,7 @@ impl Drop for Files {
 }
 
 fn remove_native() {
-    for suffix in ["", "-lock"] {
+    for suffix in [LMDB.0, "lmdb-lock", TURNS.0] {
         let _ = std::fs::remove_file(Path::new(&format!("{NATIVE}{suffix}")));
     }
 }
@@ -205,7 +227,7 @@ impl Running {
         let child = self.0.take().ok_or(std::io::ErrorKind::NotFound);
         let output = child.map_err(std::io::Error::from)?.wait_with_output()?;
         let told = serde_json::from_slice(&output.stdout);
-        told.map_err(|_| BenchError::Broken("the LMDB program failed: its message is above".into()))
+        told.map_err(|_| BenchError::Broken("the program failed: its message is above".into()))
     }
 }
 
