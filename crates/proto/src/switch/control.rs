@@ -8,6 +8,10 @@ use crate::wire::{Copyset, GlobalStatus, HomeId, NodeId, Record, RequesterId, Ta
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
+/// Sets that are read for one answer. The table is large, as a rule nearly empty, and packets wait
+/// meanwhile; who asks goes on from there.
+const SETS_A_READ: usize = 512;
+
 /// An entry as the registers have it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Registers {
@@ -152,10 +156,12 @@ impl SwitchProgram {
     }
 
     /// The tags in the sets from `from` on, with their sets, as many whole sets as `room` records
-    /// hold, and the set to go on with (or how many sets there are: that was all).
+    /// hold and [`SETS_A_READ`] at most, and the set to go on with (or how many sets there are:
+    /// that was all).
     pub fn tags(&self, from: usize, room: usize) -> (Vec<Record>, usize) {
         let mut records = Vec::new();
-        for set in from..self.config.sets {
+        let end = self.config.sets.min(from.saturating_add(SETS_A_READ));
+        for set in from..end {
             let before = records.len();
             let here = self.ways.iter().map(|way| way.tag.items()[set]);
             records.extend(here.filter(|&tag| tag != FREE).map(|tag| Record {
@@ -170,7 +176,7 @@ impl SwitchProgram {
             }
             records.truncate(room);
         }
-        (records, self.config.sets)
+        (records, end)
     }
 
     /// Executes nothing any more: what its registers hold is what the rack had agreed on.
