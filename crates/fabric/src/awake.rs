@@ -11,9 +11,13 @@
 //! Threads of this process that want the processor are no reason: on two processors the nodes of a
 //! whole rack come back late from each other's turns, and sleeping costs a fifth of their work.
 //! They are recognized by what they do meanwhile, which is to wait as well.
+//!
+//! A thread that can leave what else it has to do to another thread ([`before_sleep`]) looks less
+//! long: after two turns of others it sleeps.
 
 use crate::work::{self, What};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -26,6 +30,10 @@ const LATE: Duration = Duration::from_micros(500);
 const VERY_LATE: Duration = Duration::from_millis(3);
 /// How often threads of this process begin to wait, or look again, in [`LATE`] when it is them.
 const MANY: u64 = 8;
+/// A processor that comes back later than this was another thread's meanwhile.
+const SWITCHED: Duration = Duration::from_micros(3);
+/// As often does a thread give it to others that has somebody to leave its work to.
+const TURNS: u8 = 2;
 /// How long a thread does not stay awake whose processor others wanted.
 const CROWDED: Duration = Duration::from_millis(100);
 
@@ -39,6 +47,30 @@ struct Waits(AtomicU64);
 thread_local! {
     /// Until when this thread does not stay awake.
     static CROWDED_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// See [`before_sleep`].
+    static BEFORE_SLEEP: RefCell<Option<BeforeSleep>> = const { RefCell::new(None) };
+}
+
+/// What a thread does before it sleeps.
+pub type BeforeSleep = Rc<dyn Fn()>;
+
+/// From now on this thread calls `f` whenever it is about to sleep until others have answered:
+/// it may leave to another thread what must not wait as well. In the middle of an operation, so `f`
+/// asks the rack for nothing.
+pub fn before_sleep(f: Option<BeforeSleep>) {
+    BEFORE_SLEEP.replace(f);
+}
+
+/// Whether this thread has another one to leave its work to.
+fn leaves_work() -> bool {
+    BEFORE_SLEEP.with_borrow(Option::is_some)
+}
+
+/// This thread is about to sleep until others have answered.
+#[cold]
+pub fn sleeps() {
+    let f = BEFORE_SLEEP.with_borrow(Option::clone);
+    f.into_iter().for_each(|f| f());
 }
 
 /// One wait of a thread.
@@ -48,6 +80,8 @@ pub struct Awake {
     spin: Duration,
     /// When it gave the processor away last, and the count of waits then.
     gave: Option<(Duration, u64)>,
+    /// How often others have had it.
+    turns: u8,
 }
 
 /// What a thread does that has looked in vain.
@@ -70,6 +104,7 @@ impl Awake {
             began,
             spin: if crowded { Duration::ZERO } else { spin },
             gave: None,
+            turns: 0,
         }
     }
 
@@ -83,7 +118,11 @@ impl Awake {
     /// that it is time to look again, or that it is time to sleep.
     #[inline]
     pub fn look_again(&mut self, waited: Duration) -> bool {
-        let then = self.then(waited, WAITS.0.load(Relaxed));
+        self.note_turn(waited);
+        let then = match self.then(waited, WAITS.0.load(Relaxed)) {
+            Then::LookAgain if self.turns >= TURNS && leaves_work() => Then::Sleep,
+            then => then,
+        };
         self.gave = None;
         match then {
             Then::LookAgain => {
@@ -91,13 +130,21 @@ impl Awake {
                 work::count(What::Yields, 1);
                 std::thread::yield_now();
             }
-            Then::Sleep => {}
+            Then::Sleep => sleeps(),
             Then::SleepAtOnce => {
                 CROWDED_UNTIL.set(Some(self.began + waited + CROWDED));
                 self.spin = Duration::ZERO;
+                sleeps();
             }
         }
         then == Then::LookAgain
+    }
+
+    /// Whether others have had the processor since it was given away.
+    fn note_turn(&mut self, waited: Duration) {
+        let away = self.gave.map(|(gave, _)| waited.saturating_sub(gave));
+        let switched = away.is_some_and(|away| away > SWITCHED);
+        self.turns = self.turns.saturating_add(u8::from(switched));
     }
 
     /// `waits`: the count of them.
@@ -124,6 +171,7 @@ mod tests {
             began: Instant::now(),
             spin: Duration::from_micros(spin_us),
             gave: gave_us.map(|gave| (Duration::from_micros(gave), 7)),
+            turns: 0,
         };
         awake.then(Duration::from_micros(waited_us), 8 + others)
     }
@@ -145,6 +193,32 @@ mod tests {
     fn a_thread_stays_awake_where_threads_of_its_process_have_had_the_processor() {
         assert_eq!(after(10_000, Some(3), 1_000, 30), Then::LookAgain);
         assert_eq!(after(50, Some(3), 1_000, 30), Then::Sleep);
+    }
+
+    #[test]
+    fn a_thread_that_leaves_its_work_to_another_sleeps_after_two_turns_of_others() {
+        let waits = |turns| {
+            let mut awake = Awake::begin(3600 * SPIN);
+            for turn in 0..turns {
+                awake.gave = Some((Duration::from_micros(turn * 10), WAITS.0.load(Relaxed)));
+                if !awake.look_again(Duration::from_micros(turn * 10 + 4)) {
+                    return false;
+                }
+            }
+            true
+        };
+        assert!(waits(9));
+        let left = Rc::new(Cell::new(0));
+        let mine = left.clone();
+        before_sleep(Some(Rc::new(move || mine.set(mine.get() + 1))));
+        assert!(waits(1) && left.get() == 0);
+        assert!(!waits(2) && left.get() == 1);
+        // Short looks are no turns of others.
+        let mut alone = Awake::begin(3600 * SPIN);
+        let looks = (1..9).all(|micros| alone.look_again(Duration::from_micros(micros)));
+        assert!(looks && left.get() == 1);
+        before_sleep(None);
+        assert!(waits(9) && left.get() == 1);
     }
 
     #[test]

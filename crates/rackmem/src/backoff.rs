@@ -39,6 +39,7 @@ impl Backoff {
             std::thread::yield_now();
             return true;
         }
+        rackmem_fabric::awake::sleeps();
         let began = *self.began.get_or_insert_with(Instant::now);
         let step = Duration::from_micros(1 << (self.attempt - YIELDS).min(10)).min(MAX_SLEEP);
         std::thread::sleep(step.mul_f64(0.5 + fastrand::f64() / 2.0));

@@ -45,6 +45,7 @@ mod region;
 mod replicated;
 mod sync;
 mod wait;
+pub mod waiting;
 
 pub use bytes::value::Value;
 pub use bytes::window::{self, Window, WindowMut};

@@ -194,8 +194,8 @@ fn refused(name: &str, why: &str) -> Failure {
 }
 
 fn resetstat<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    for desk in call.shared.desks.iter() {
-        let stats: &Stats = &desk.stats;
+    for stats in call.shared.desks.iter().flat_map(|desk| &desk.stats) {
+        let stats: &Stats = stats;
         stats
             .all()
             .iter()

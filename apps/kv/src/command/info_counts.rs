@@ -49,8 +49,8 @@ pub(super) fn commands<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> 
 
 pub(super) fn errors<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     let mut codes = BTreeMap::new();
-    for desk in call.shared.desks.iter() {
-        desk.stats.counts.add_codes(&mut codes);
+    for stats in call.shared.desks.iter().flat_map(|desk| &desk.stats) {
+        stats.counts.add_codes(&mut codes);
     }
     for (code, count) in codes {
         field(

@@ -23,6 +23,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use rackmem::waiting::sleeps;
 use rackmem::window::{Window, WindowMut};
 use rackmem::{AccessError, Error, Node, RackError, RegionSpec, Survives, check_kv_copies};
 
@@ -227,7 +228,10 @@ fn until_done(mut f: impl FnMut() -> Result<(), Error>) -> bool {
         match f() {
             Ok(()) => return true,
             Err(error) if is_over(&error) || began.elapsed() >= LEAVING => return false,
-            Err(_) => std::thread::sleep(LONGEST_PAUSE),
+            Err(_) => {
+                sleeps();
+                std::thread::sleep(LONGEST_PAUSE);
+            }
         }
     }
 }
@@ -310,6 +314,7 @@ impl Pages for CopiedPages {
             if began.elapsed() >= at_most {
                 return Ok(None);
             }
+            sleeps();
             std::thread::sleep(pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
         }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use rackmem::waiting::sleeps;
 use rackmem::window::{Window, WindowMut};
 
 use super::{Access, MemoryError, Pages};
@@ -73,6 +74,9 @@ impl Pages for Arc<HeapPages> {
     ) -> Result<Option<HeapInside>, MemoryError> {
         let Page { holders, left, .. } = &self.pages[page];
         let holders = holders.lock().unwrap_or_else(PoisonError::into_inner);
+        if holders.bars(access) {
+            sleeps();
+        }
         let (mut holders, _) = left
             .wait_timeout_while(holders, at_most, |holders| holders.bars(access))
             .unwrap_or_else(PoisonError::into_inner);

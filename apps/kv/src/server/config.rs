@@ -25,7 +25,7 @@ pub struct ServerConfig {
     pub acl_file: Option<std::path::PathBuf>,
     /// Serves TLS. `None`: connections are not encrypted.
     pub tls: Option<TlsConfig>,
-    /// Threads that serve connections.
+    /// Workers that serve connections: each is one thread, and up to 31 more while commands wait.
     pub workers: usize,
     /// Connections at a time.
     pub max_clients: usize,

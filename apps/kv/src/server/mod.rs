@@ -2,6 +2,7 @@
 
 pub(crate) mod activity;
 mod buffer;
+mod chores;
 mod config;
 mod connection;
 pub(crate) mod control;
@@ -30,7 +31,6 @@ mod worker;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 use mio::net::TcpListener;
@@ -53,15 +53,13 @@ use crate::store::bus::Listener;
 pub use self::config::{BindError, InfoSection, ServerConfig};
 pub use self::tls::TlsConfig;
 
-/// Bytes of a worker's stack: what scripts nest (JSON, 1,000 deep) is taken apart on it.
-const STACK: usize = 8 << 20;
-
 /// A running server. Dropping it stops it.
 pub struct Server {
     addr: SocketAddr,
     tls_addr: Option<SocketAddr>,
     stop: Box<dyn Fn() + Send + Sync>,
-    threads: Vec<JoinHandle<()>>,
+    /// Waits for a worker that ends.
+    workers: Vec<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl Server {
@@ -135,18 +133,12 @@ impl Server {
             addr,
             tls_addr,
             stop: Box::new(stop),
-            threads: Vec::new(),
+            workers: Vec::new(),
         };
         for (number, poll) in polls.into_iter().enumerate() {
             let listeners = std::mem::take(&mut listeners);
-            let shared = shared.clone();
-            let name = format!("kv-{}-{number}", addr.port());
-            server.threads.push(
-                std::thread::Builder::new()
-                    .name(name)
-                    .stack_size(STACK)
-                    .spawn(move || Worker::new(shared, number, poll, listeners).run())?,
-            );
+            let worker = Worker::start(shared.clone(), number, poll, listeners)?;
+            server.workers.push(Box::new(move || worker.join()));
         }
         Ok(server)
     }
@@ -168,10 +160,7 @@ impl Server {
 
     fn end(&mut self) {
         (self.stop)();
-        for thread in self.threads.drain(..) {
-            // A worker that panicked has ended too.
-            let _ = thread.join();
-        }
+        self.workers.drain(..).for_each(|join| join());
     }
 }
 

@@ -9,14 +9,13 @@ use std::time::{Duration, Instant};
 
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token};
+use mio::{Interest, Registry, Token};
 
+use super::chores::Chores;
 use super::connection::{Connection, Next};
-use super::latency;
 use super::shared::{Arrival, Shared, Stats};
 use super::tls::Socket;
 use crate::memory::Memory;
-use crate::store::Sweep;
 
 /// The worker's own waker.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -26,14 +25,8 @@ pub(crate) const LISTENER: Token = Token(usize::MAX - 1);
 pub(crate) const SECURE: Token = Token(usize::MAX - 2);
 /// How often a worker looks up with nothing to do.
 const TICK: Duration = Duration::from_millis(100);
-/// Buckets swept between two looks at the time.
-const SWEEP: usize = 64;
-/// How often memory for buckets is given back.
-const SHED: Duration = Duration::from_secs(1);
 /// How often connections are looked at that may have been quiet for too long.
 const LOOK: Duration = Duration::from_secs(1);
-/// Time for sweeping in a tick.
-const SWEEP_TIME: Duration = Duration::from_millis(1);
 /// How often a worker looks up while a sweep is under way, which then takes a tenth of its time,
 /// a little at once.
 const SWEEP_TICK: Duration = Duration::from_millis(10);
@@ -56,7 +49,7 @@ struct Missed {
 pub(crate) struct Seats<M: Memory> {
     shared: Arc<Shared<M>>,
     number: usize,
-    poll: Poll,
+    registry: Registry,
     listeners: Vec<Listener>,
     connections: Vec<Option<Box<Connection>>>,
     vacant: Vec<usize>,
@@ -64,13 +57,19 @@ pub(crate) struct Seats<M: Memory> {
     pub ready: VecDeque<usize>,
     /// Connections that want another turn.
     pub turns: VecDeque<usize>,
-    /// No more than one for each place.
+    /// Connections that have mail, by place and number.
+    pub calls: VecDeque<(usize, u64)>,
+    /// Connections that have ended: what they leave behind may have to wait for the rack.
+    pub ended: Vec<Connection>,
+    /// Connections that have their turn: one a thread, and one more in the middle of a script.
+    lent: Vec<usize>,
+    /// No more than one for each of them.
     missed: Vec<Missed>,
     /// Which worker gets the next connection.
     next: usize,
-    sweep: Sweep,
-    swept: Instant,
-    shed: Instant,
+    /// `None` while a thread does them.
+    chores: Option<Box<Chores>>,
+    ticked: Instant,
     /// Connections whose next command waits for the end of a pause.
     paused: BTreeSet<usize>,
     looked: Instant,
@@ -84,43 +83,30 @@ impl<M: Memory> Seats<M> {
     pub fn new(
         shared: Arc<Shared<M>>,
         number: usize,
-        poll: Poll,
+        registry: &Registry,
         listeners: Vec<Listener>,
-    ) -> Self {
-        Self {
+    ) -> std::io::Result<Self> {
+        Ok(Self {
+            chores: Some(Box::new(Chores::new(!listeners.is_empty()))),
             shared,
             number,
-            poll,
+            registry: registry.try_clone()?,
             listeners,
             connections: Vec::new(),
             vacant: Vec::new(),
             ready: VecDeque::new(),
             turns: VecDeque::new(),
+            calls: VecDeque::new(),
+            ended: Vec::new(),
+            lent: Vec::new(),
             missed: Vec::new(),
             next: 0,
-            sweep: Sweep::default(),
-            swept: Instant::now(),
-            shed: Instant::now(),
+            ticked: Instant::now(),
             paused: BTreeSet::new(),
             looked: Instant::now(),
             due: BTreeSet::new(),
             scheduled: HashMap::new(),
-        }
-    }
-
-    /// Looks for events; waits for some with `wait`, if nobody wants a turn.
-    pub fn await_events(&mut self, events: &mut Events, wait: bool) -> std::io::Result<()> {
-        let rest = match wait && self.turns.is_empty() {
-            true => self.rest(),
-            false => Duration::ZERO,
-        };
-        if let Err(error) = self.poll.poll(events, Some(rest))
-            && error.kind() != ErrorKind::Interrupted
-        {
-            return Err(error);
-        }
-        Stats::add(&self.stats().calls, 1);
-        Ok(())
+        })
     }
 
     /// Takes note of an event; its connection is to have a turn.
@@ -141,8 +127,11 @@ impl<M: Memory> Seats<M> {
         }
     }
 
-    /// How long it may sleep without a request.
-    fn rest(&self) -> Duration {
+    /// How long the worker may sleep without a request.
+    pub fn rest(&self) -> Duration {
+        if !(self.turns.is_empty() && self.ready.is_empty() && self.calls.is_empty()) {
+            return Duration::ZERO;
+        }
         let rest = self.pace();
         let due = self
             .due
@@ -153,18 +142,21 @@ impl<M: Memory> Seats<M> {
 
     /// How often it looks up.
     fn pace(&self) -> Duration {
-        match self.sweep.is_under_way() {
+        match self.chores.as_ref().is_some_and(|chores| chores.go_on()) {
             true => SWEEP_TICK,
             false => TICK,
         }
     }
 
     fn stats(&self) -> &Stats {
-        &self.shared.desks[self.number].stats
+        &self.shared.desks[self.number].stats[0]
     }
 
-    /// It is told when it is back.
+    /// If it has its turn, it is told when it is back.
     fn miss(&mut self, place: usize, readable: bool, ended: bool) {
+        if !self.lent.contains(&place) {
+            return; // its connection has ended
+        }
         match self.missed.iter_mut().find(|missed| missed.place == place) {
             Some(missed) => {
                 missed.readable |= readable;
@@ -185,13 +177,25 @@ impl<M: Memory> Seats<M> {
         due.map(|(_, place)| *place).collect()
     }
 
+    /// The next of those that have mail.
+    pub fn next_called(&mut self) -> Option<usize> {
+        loop {
+            let (place, id) = self.calls.pop_front()?;
+            if self.is_called(place, id) {
+                return Some(place);
+            }
+        }
+    }
+
     /// Whether a connection that has mail is to have a turn. One that is killed ends.
-    pub fn is_called(&mut self, place: usize, id: u64) -> bool {
+    fn is_called(&mut self, place: usize, id: u64) -> bool {
         let connection = self.connections.get(place).and_then(Option::as_ref);
         match connection.map(|connection| connection.client()) {
             Some(client) if client.id == id && client.killed() => self.close(place),
             Some(client) if client.id == id => return true,
-            _ => {}
+            Some(_) => {}
+            // If it has its turn, it has another one.
+            None => self.miss(place, false, false),
         }
         false
     }
@@ -199,13 +203,22 @@ impl<M: Memory> Seats<M> {
     /// Lends a connection out for its turn.
     pub fn lend(&mut self, place: usize) -> Option<Box<Connection>> {
         let connection = self.connections.get_mut(place)?.take()?;
+        self.lent.push(place);
+        let due = self.scheduled.remove(&place);
+        due.map(|at| self.due.remove(&(at, place)));
         let held = connection.held() as u64;
         Stats::add(&self.stats().held, 0u64.wrapping_sub(held));
         Some(connection)
     }
 
-    /// It has had its turn.
-    pub fn take_back(&mut self, place: usize, mut connection: Box<Connection>, mut next: Next) {
+    /// It has had its turn. Says whether something is to be done about it before long.
+    pub fn take_back(
+        &mut self,
+        place: usize,
+        mut connection: Box<Connection>,
+        mut next: Next,
+    ) -> bool {
+        self.lent.retain(|lent| *lent != place);
         Stats::add(&self.stats().held, connection.held() as u64);
         if let Some(at) = self.missed.iter().position(|missed| missed.place == place) {
             let missed = self.missed.swap_remove(at);
@@ -222,18 +235,20 @@ impl<M: Memory> Seats<M> {
             // One that is overdue has no room for its reply.
             if due <= now { now + SWEEP_TICK } else { due }
         });
+        if connection.client().killed() {
+            next = Next::Close;
+        }
         self.connections[place] = Some(connection);
-        let before = match due {
-            Some(at) => self.scheduled.insert(place, at),
-            None => self.scheduled.remove(&place),
-        };
-        before.map(|at| self.due.remove(&(at, place)));
-        due.map(|at| self.due.insert((at, place)));
+        if let Some(at) = due {
+            self.scheduled.insert(place, at);
+            self.due.insert((at, place));
+        }
         match next {
             Next::Event => {}
             Next::Turn => self.want_turn(place),
             Next::Close => self.close(place),
         }
+        next == Next::Turn || due.is_some()
     }
 
     fn want_turn(&mut self, place: usize) {
@@ -247,7 +262,7 @@ impl<M: Memory> Seats<M> {
             let due = self.scheduled.remove(&place);
             due.map(|at| self.due.remove(&(at, place)));
             // The connection may already be gone; then there is nothing to undo.
-            let _ = self.poll.registry().deregister(connection.socket().tcp());
+            let _ = self.registry.deregister(connection.socket().tcp());
             connection.socket().end();
             Stats::add(
                 &self.stats().held,
@@ -255,6 +270,7 @@ impl<M: Memory> Seats<M> {
             );
             self.shared.registry.remove(connection.client().id);
             self.vacant.push(place);
+            self.ended.push(*connection);
         }
     }
 
@@ -338,8 +354,7 @@ impl<M: Memory> Seats<M> {
         let place = self.vacant.pop().unwrap_or(self.connections.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
         if self
-            .poll
-            .registry()
+            .registry
             .register(socket.tcp(), Token(place), interest)
             .is_err()
         {
@@ -356,29 +371,6 @@ impl<M: Memory> Seats<M> {
         }
         self.connections[place] = Some(connection);
         self.want_turn(place);
-    }
-
-    /// Cleans buckets for a while, at most all of them once.
-    fn sweep(&mut self) {
-        let start = Instant::now();
-        let store = &self.shared.store;
-        // A look at a bucket takes nanoseconds, or majority round trips where it has copies.
-        let mut few = 1;
-        for _ in 0..store.buckets().div_ceil(SWEEP) + SWEEP.ilog2() as usize {
-            // Memory trouble shows in the commands; the sweep just tries again.
-            let Ok(swept) = store.sweep(&mut self.sweep, few) else {
-                return;
-            };
-            few = SWEEP.min(2 * few);
-            Stats::add(&self.stats().swept, swept.cleaned as u64);
-            if swept.looked == 0 && self.shed.elapsed() >= SHED {
-                self.shed = Instant::now();
-                let _ = store.shed();
-            }
-            if swept.looked == 0 || start.elapsed() >= SWEEP_TIME {
-                return;
-            }
-        }
     }
 
     /// Connections that a pause holds have a turn, in case it is over.
@@ -409,12 +401,13 @@ impl<M: Memory> Seats<M> {
         }
     }
 
-    /// What is done now and then.
-    pub fn tick(&mut self) {
-        if self.swept.elapsed() < self.pace() {
-            return;
+    /// What is done now and then; what there is besides is for the caller to do, who brings it
+    /// back.
+    pub fn tick(&mut self) -> Option<Box<Chores>> {
+        if self.ticked.elapsed() < self.pace() {
+            return None;
         }
-        self.swept = Instant::now();
+        self.ticked = Instant::now();
         self.wake();
         self.accept();
         self.resume();
@@ -422,31 +415,12 @@ impl<M: Memory> Seats<M> {
             self.looked = Instant::now();
             self.end_idle();
         }
-        match self.listeners.is_empty() {
-            false => {
-                // Users that cannot be read now stay as they were, and are asked for again.
-                if let Ok(true) = self.shared.control.users.refresh(&self.shared.store) {
-                    self.shared.end_strangers();
-                }
-                let shared = &self.shared;
-                // The same: commands that add something say so if the rack cannot be asked.
-                let _ = shared.control.refresh_memory(&shared.store);
-                shared.control.rates.look([
-                    shared.total(|stats| &stats.commands),
-                    shared.total(|stats| &stats.input),
-                    shared.total(|stats| &stats.output),
-                ]);
-                let began = Instant::now();
-                self.sweep();
-                let control = &self.shared.control;
-                let threshold = control.settings.latency_threshold();
-                let took = began.elapsed();
-                control
-                    .latency
-                    .note(latency::Event::ExpireCycle, took, threshold);
-            }
-            true => self.shared.store.catch_up(),
-        }
+        self.chores.take()
+    }
+
+    /// They have been done.
+    pub fn done(&mut self, chores: Box<Chores>) {
+        self.chores = Some(chores);
     }
 }
 

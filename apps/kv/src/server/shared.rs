@@ -13,6 +13,7 @@ use super::counts::{Counts, POWERS};
 use super::hub::Hub;
 use super::registry::{Client, Registry};
 use super::tls::Socket;
+use super::worker::THREADS;
 use crate::command::index::Index;
 use crate::memory::Memory;
 use crate::script::running::Scripts;
@@ -20,7 +21,7 @@ use crate::snapshot::Keeper;
 use crate::store::Store;
 use crate::store::bus::SubscriptionKind;
 
-/// Counts that INFO shows. Kept per worker, so that no two write the same.
+/// Counts that INFO shows. Kept per thread, so that no two write the same.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Stats {
@@ -86,7 +87,8 @@ pub(crate) struct Desk {
     calls: Mutex<Vec<(usize, u64)>>,
     /// A command that stands aside is to be run before others.
     pub urgent: AtomicBool,
-    pub stats: Stats,
+    /// Those of its connections' coming and going, and those of each of its threads.
+    pub stats: Box<[Stats]>,
 }
 
 impl Desk {
@@ -96,7 +98,7 @@ impl Desk {
             arrivals: Mutex::default(),
             calls: Mutex::default(),
             urgent: AtomicBool::new(false),
-            stats: Stats::default(),
+            stats: (0..=THREADS).map(|_| Stats::default()).collect(),
         }
     }
 
@@ -144,15 +146,16 @@ impl<M: Memory> Shared<M> {
     pub fn total(&self, count: impl Fn(&Stats) -> &AtomicU64) -> u64 {
         self.desks
             .iter()
-            .map(|desk| count(&desk.stats).load(Relaxed))
+            .flat_map(|desk| &desk.stats)
+            .map(|stats| count(stats).load(Relaxed))
             .fold(0, u64::wrapping_add)
     }
 
     /// The counts of each unit of the catalog: calls, nanoseconds, rejected, failed.
     pub fn unit_counts(&self) -> Vec<[u64; 4]> {
         let mut sums = vec![[0; 4]; self.control.users.catalog().units.len()];
-        for desk in self.desks.iter() {
-            desk.stats.counts.add_units(&mut sums);
+        for stats in self.desks.iter().flat_map(|desk| &desk.stats) {
+            stats.counts.add_units(&mut sums);
         }
         sums
     }
@@ -160,8 +163,8 @@ impl<M: Memory> Shared<M> {
     /// The calls of a unit by how long they took: at most 2^n microseconds.
     pub fn took(&self, unit: usize) -> [u64; POWERS] {
         let mut sums = [0; POWERS];
-        for desk in self.desks.iter() {
-            desk.stats.counts.add_took(unit, &mut sums);
+        for stats in self.desks.iter().flat_map(|desk| &desk.stats) {
+            stats.counts.add_took(unit, &mut sums);
         }
         sums
     }

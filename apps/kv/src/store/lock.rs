@@ -66,6 +66,7 @@ impl Patience {
         if since.elapsed() >= self.limit {
             return Err(Error::Busy(self.limit));
         }
+        rackmem::waiting::sleeps();
         std::thread::sleep(self.pause);
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         Ok(())

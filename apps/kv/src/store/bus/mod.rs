@@ -192,6 +192,7 @@ impl<M: Memory> Core<M> {
             match self.memory.update(lane, block, put)? {
                 lane::Put::Full => {
                     since.get_or_insert_with(Instant::now);
+                    rackmem::waiting::sleeps();
                     std::thread::sleep(PAUSE);
                 }
                 done => return Ok(done),

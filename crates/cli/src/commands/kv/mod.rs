@@ -107,7 +107,7 @@ struct ServeArgs {
     aclfile: Option<PathBuf>,
     #[command(flatten)]
     secure: TlsArgs,
-    /// Serve clients of each node with W threads
+    /// Serve clients of each node with W threads, and up to 31 more each while commands wait
     #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     workers: u16,
     /// Create the store with B buckets, which become more when they are full: a power of two,
