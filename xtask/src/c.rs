@@ -143,11 +143,11 @@ pub fn tests(workspace: &Workspace) -> Verdict {
         let done = compile(workspace, &prefix, program).and_then(|path| runs(&prefix, &path));
         count(program.source, done);
     }
-    for fabric in ["udp", "shm"] {
-        count(
-            &format!("c/examples/counter.c over {fabric}"),
-            counts(workspace, &prefix, fabric),
-        );
+    for (source, argument, told) in examples(workspace) {
+        for fabric in ["udp", "shm"] {
+            let done = plays(workspace, &prefix, fabric, (source, &argument, &told));
+            count(&format!("{source} over {fabric}"), done);
+        }
     }
     Verdict::Told(tally, failed, Vec::new())
 }
@@ -189,12 +189,33 @@ fn runs(prefix: &Path, program: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Processes of a rack count, and the last one tells the sum.
-fn counts(workspace: &Workspace, prefix: &Path, fabric: &str) -> Result<(), Failure> {
-    const NODES: usize = 3;
+/// Processes of a rack that runs an example.
+const NODES: usize = 3;
+
+/// Examples, with an argument, and what one of their processes tells.
+fn examples(workspace: &Workspace) -> [(&'static str, String, String); 2] {
     const TIMES: usize = 300;
+    let all = NODES * TIMES;
+    // A file that is long enough for all.
+    let file = workspace.root.join("c/include/rackmem.h");
+    let lines = std::fs::read_to_string(&file).map_or(0, |text| text.matches('\n').count());
+    let counted = (
+        "c/examples/counter.c",
+        TIMES.to_string(),
+        format!("{all} {all}\n"),
+    );
+    let file = file.display().to_string();
+    [counted, ("c/examples/lines.c", file, format!("{lines}\n"))]
+}
+
+fn plays(
+    workspace: &Workspace,
+    prefix: &Path,
+    fabric: &str,
+    (source, argument, tells): (&'static str, &str, &str),
+) -> Result<(), Failure> {
     let example = Program {
-        source: "c/examples/counter.c",
+        source,
         compiler: "cc",
         options: &[STRICT],
     };
@@ -207,7 +228,7 @@ fn counts(workspace: &Workspace, prefix: &Path, fabric: &str) -> Result<(), Fail
     let start = |node: usize| {
         let mut command = run(prefix, &program);
         command
-            .arg(TIMES.to_string())
+            .arg(argument)
             .env("RACKMEM_CONFIG", &config)
             .env("RACKMEM_NODE", node.to_string());
         command.stdout(std::process::Stdio::piped()).spawn()
@@ -224,9 +245,8 @@ fn counts(workspace: &Workspace, prefix: &Path, fabric: &str) -> Result<(), Fail
         }
         told += &String::from_utf8_lossy(&output.stdout);
     }
-    let all = NODES * TIMES;
-    match told == format!("{all} {all}\n") {
+    match told == tells {
         true => Ok(()),
-        false => Err(format!("it told {told:?}, not twice {all}")),
+        false => Err(format!("it told {told:?}, not {tells:?}")),
     }
 }
