@@ -33,26 +33,26 @@ control WellFormed(in headers_t hdr, inout state_t s) {
         actions = { good; good_with_body; @defaultonly NoAction; }
         const default_action = NoAction;
         // A body is no longer than 32 KiB, a home and a slot are below 64, a node below 32, a status below 3 and a
-        // reason below 10: ranges that are not powers of two take two rows. What is about a home that a group keeps, from
-        // 32 on, counts as one with a body: the program has nothing of these, and the control plane gets its packets.
+        // reason below 13: ranges that are not powers of two take two rows or three. What is about a home that a group keeps,
+        // from 32 on, counts as one with a body: the program has nothing of these, and the control plane gets its packets.
 #define OWN_HOME 0 &&& 0xffe0
 #define ANY_HOME 0 &&& 0xffc0
-#define ROW(total, udp, body, home, status, why) \
-            (total, udp, body, MAGIC, VERSION, home, 0 &&& 0xe0, 0 &&& 0xc0, status, 0 &&& 0x80, why, 0)
+#define ROW(total, udp, body, home, status, why, what) \
+            (total, udp, body, MAGIC, VERSION, home, 0 &&& 0xe0, 0 &&& 0xc0, status, 0 &&& 0x80, why, 0): what;
+#define REASONS(total, udp, body, home, status, what) \
+            ROW(total, udp, body, home, status, 0 &&& 0xf8, what) \
+            ROW(total, udp, body, home, status, REASON_FENCED &&& 0xfc, what) \
+            ROW(total, udp, body, home, status, REASON_NOT_MODIFIED, what)
+#define STATUSES(total, udp, body, home, what) \
+            REASONS(total, udp, body, home, 0 &&& 0xfe, what) \
+            REASONS(total, udp, body, home, STATUS_MODIFIED, what)
         const entries = {
-            ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, OWN_HOME, 0 &&& 0xfe, 0 &&& 0xf8): good();
-            ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, OWN_HOME, 0 &&& 0xfe, REASON_FENCED &&& 0xfe): good();
-            ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, OWN_HOME, STATUS_MODIFIED, 0 &&& 0xf8): good();
-            ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, OWN_HOME, STATUS_MODIFIED, REASON_FENCED &&& 0xfe): good();
-            ROW(_, _, 0 &&& 0x8000, ANY_HOME, 0 &&& 0xfe, 0 &&& 0xf8): good_with_body();
-            ROW(_, _, 0 &&& 0x8000, ANY_HOME, 0 &&& 0xfe, REASON_FENCED &&& 0xfe): good_with_body();
-            ROW(_, _, 0 &&& 0x8000, ANY_HOME, STATUS_MODIFIED, 0 &&& 0xf8): good_with_body();
-            ROW(_, _, 0 &&& 0x8000, ANY_HOME, STATUS_MODIFIED, REASON_FENCED &&& 0xfe): good_with_body();
-            ROW(_, _, MAX_BODY, ANY_HOME, 0 &&& 0xfe, 0 &&& 0xf8): good_with_body();
-            ROW(_, _, MAX_BODY, ANY_HOME, 0 &&& 0xfe, REASON_FENCED &&& 0xfe): good_with_body();
-            ROW(_, _, MAX_BODY, ANY_HOME, STATUS_MODIFIED, 0 &&& 0xf8): good_with_body();
-            ROW(_, _, MAX_BODY, ANY_HOME, STATUS_MODIFIED, REASON_FENCED &&& 0xfe): good_with_body();
+            STATUSES(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, OWN_HOME, good())
+            STATUSES(_, _, 0 &&& 0x8000, ANY_HOME, good_with_body())
+            STATUSES(_, _, MAX_BODY, ANY_HOME, good_with_body())
         }
+#undef STATUSES
+#undef REASONS
 #undef ROW
 #undef ANY_HOME
 #undef OWN_HOME

@@ -18,6 +18,7 @@ const work_t WORK_ADD = 3;
 const work_t WORK_REMOVE = 4;
 const work_t WORK_CONTROL = 5;
 const work_t WORK_LOCK = 6;
+const work_t WORK_QUORUM = 7;
 
 // What a resubmitted packet has come back for. No packet comes back twice.
 typedef bit<8> step_t;
@@ -139,6 +140,42 @@ const lock_verdict_t LOCK_PASS = 8;
 const lock_verdict_t LOCK_PLACED = 9;
 const lock_verdict_t LOCK_FULL = 10;
 
+// What a packet about replicated memory asks of its operation's row, and of the entry of its line's stamps.
+typedef bit<2> count_op_t;
+const count_op_t COUNT_NONE = 0;
+const count_op_t COUNT_ENTER = 1; // a question or a write: the row is its own from here on
+const count_op_t COUNT_TAKE = 2;  // a member's answer
+
+typedef bit<3> line_op_t;
+const line_op_t LINE_NONE = 0;
+const line_op_t LINE_LEARN = 1;
+const line_op_t LINE_RAISE = 2;
+const line_op_t LINE_COMPLETE = 3; // a quorum has answered
+const line_op_t LINE_CHOOSE = 4;
+
+// What is done to what was chosen for a row.
+typedef bit<3> chosen_op_t;
+const chosen_op_t CHOSEN_NONE = 0;
+const chosen_op_t CHOSEN_ENTER = 1; // the stamp that its line has given: of the first copy of a request
+const chosen_op_t CHOSEN_CLEAR = 2;
+const chosen_op_t CHOSEN_READ = 3;
+const chosen_op_t CHOSEN_NEXT = 4;  // the second round's stamp, if there is none yet
+
+// What is done to the line that a row holds.
+typedef bit<2> held_op_t;
+const held_op_t HELD_NONE = 0;
+const held_op_t HELD_PUT = 1;
+const held_op_t HELD_READ = 2;
+
+// What becomes of it.
+typedef bit<3> quorum_verdict_t;
+const quorum_verdict_t QUORUM_DROP = 0;
+const quorum_verdict_t QUORUM_MULTIPLY = 1;
+const quorum_verdict_t QUORUM_ANSWER = 2; // to who has asked, as it is
+const quorum_verdict_t QUORUM_MISS = 3;   // likewise: no stamp was chosen, nor will be
+const quorum_verdict_t QUORUM_TOLD = 4;   // likewise, with what a quorum has said
+const quorum_verdict_t QUORUM_ROUND = 5;  // a round that the switch carries out
+
 // How a packet leaves, for the egress.
 typedef bit<8> how_t;
 const how_t AS_IT_CAME = 0;
@@ -148,6 +185,7 @@ struct leave_t {
     how_t   how;
     bit<16> provider; // whose copy says so: node number + 1
     bit<32> nodes;    // only to these
+    bit<32> frame;    // not longer than this; zero: as long as it is
 }
 const bit<32> ALL_NODES = 0xffffffff;
 
@@ -194,6 +232,59 @@ struct lock_t {
     bit<16>    holder_group;
     bit<32>    beside;
     bit<32>    everyone;
+}
+
+// What a packet about replicated memory carries.
+struct quorum_t {
+    // What it is of an operation: a question or write, or one whose rounds the switch carries out, or a member's answer.
+    bit<1>     taken;
+    bit<2>     phase;
+    bit<1>     held;
+    bit<1>     answers;
+    bit<1>     segment;
+    // What the control plane says of its group.
+    bit<8>     quorum;
+    bit<8>     counting;
+    bit<1>     chooses;
+    bit<1>     holds;
+    bit<32>    counting_nodes;
+    bit<32>    all_nodes;
+    // The member that answers, as a bit of the row's.
+    bit<8>     place;
+    count_op_t count_op;
+    bit<32>    row;
+    // Of a question: the row is of a later one; it was of this one before. Of an answer: it is of its question, or of an
+    // operation whose rounds the switch carries out, and whether it is to be counted.
+    bit<1>     late;
+    bit<1>     again;
+    bit<1>     ours;
+    bit<1>     of_held;
+    bit<1>     counted;
+    // How its stamp stands to the highest before.
+    order_t    order;
+    // The highest stamp.
+    bit<32>    max_high;
+    bit<32>    max_low;
+    // Who had answered before, who has now, which of these have said the highest stamp, and how many of each count.
+    bit<8>     before;
+    bit<8>     answered;
+    bit<8>     agree;
+    bit<8>     had;
+    bit<8>     have;
+    bit<8>     concur;
+    bit<1>     completes;
+    line_op_t  line_op;
+    bit<1>     known;
+    bit<1>     fresh;
+    bit<1>     learning;
+    bit<64>    stamp;
+    chosen_op_t chosen_op;
+    bit<64>    next;
+    bit<64>    chosen;
+    held_op_t  held_op;
+    quorum_verdict_t verdict;
+    // It leaves with the line that the row holds.
+    bit<1>     carries;
 }
 
 struct state_t {
@@ -250,6 +341,7 @@ struct state_t {
     forward_t  forward;
     leave_t    leave;
     lock_t     l;
+    quorum_t   q;
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include <v1model.p4>
 
 #define AGAIN @field_list(1)
+#define QUORUM
 #include "../headers.p4"
 #include "../state.p4"
 #include "../admit.p4"
@@ -16,6 +17,7 @@
 #include "../deliver.p4"
 #include "../locks.p4"
 #include "registers.p4"
+#include "quorum.p4"
 
 #ifndef WAYS
 #define WAYS 8
@@ -100,6 +102,23 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
     Keeper() keeper;
     Holder() holder;
     LockAnswer() lock_answer;
+    QuorumAdmit() quorum_admit;
+    RowOperation() row_operation;
+    QuorumCounted() quorum_counted;
+    RowAnswers() row_answers;
+    Members() members_before;
+    Members() members_now;
+    Members() members_agree;
+    QuorumVerdict() quorum_verdict;
+    LineEntry() line_entry;
+    LineStamp() line_stamp;
+    RowChosen() row_chosen;
+    RowStored() row_stored;
+    Members() members_stored;
+    Members() members_store;
+    HeldLine() held_line;
+    HeldVerdict() held_verdict;
+    QuorumDeliver() quorum_deliver;
 
     action to_switch() {
         meta.s.ours = 1;
@@ -138,6 +157,7 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
             operation.apply(hdr, meta.s);
             lock_operation.apply(hdr, meta.s);
             lock_epoch.apply(hdr, meta.s);
+            quorum_admit.apply(hdr, meta.s);
             me.apply(hdr, meta.s);
             home.apply(hdr, meta.s);
             if (!hdr.rackmem.isValid() || standard.parser_error != error.NoError || standard.packet_length < frame) {
@@ -147,6 +167,35 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
         if (meta.s.good == 1 && meta.s.work == WORK_CONTROL) {
             if (meta.s.body == 0 || (meta.s.ip_rest == IPV4_LEN && meta.s.udp_rest == UDP_WITHOUT_BODY)) {
                 standard.egress_spec = CPU_PORT;
+            }
+        } else if (meta.s.good == 1 && meta.s.work == WORK_QUORUM) {
+            if (meta.s.ip_rest == IPV4_LEN && meta.s.udp_rest == UDP_WITHOUT_BODY) {
+                meta.s.q.row = 20w0 ++ hdr.rackmem.node_id[4:0] ++ hdr.rackmem.requester[5:0] ++ hdr.rackmem.seq_low[0:0];
+                if (meta.s.q.count_op != COUNT_NONE) {
+                    row_operation.apply(hdr, meta.s);
+                }
+                quorum_counted.apply(hdr, meta.s);
+                row_answers.apply(hdr, meta.s);
+                members_before.apply(meta.s.q.counting, meta.s.q.before, meta.s.q.had);
+                members_now.apply(meta.s.q.counting, meta.s.q.answered, meta.s.q.have);
+                members_agree.apply(meta.s.q.counting, meta.s.q.agree, meta.s.q.concur);
+                quorum_verdict.apply(hdr, meta.s);
+                if (meta.s.q.line_op != LINE_NONE) {
+                    bit<32> line;
+                    hash(line, HashAlgorithm.crc32, 32w0, { hdr.rackmem.tag }, 64w1 << 32);
+                    line = line & (LINES - 1);
+                    line_entry.apply(hdr, line, meta.s);
+                    line_stamp.apply(hdr, line, meta.s);
+                }
+                row_chosen.apply(meta.s);
+                if (meta.s.q.held == 1 || meta.s.q.of_held == 1) {
+                    row_stored.apply(hdr, meta.s);
+                    members_stored.apply(meta.s.q.counting, meta.s.q.before, meta.s.q.had);
+                    members_store.apply(meta.s.q.counting, meta.s.q.answered, meta.s.q.have);
+                    held_line.apply(hdr, meta.s);
+                    held_verdict.apply(hdr, meta.s);
+                }
+                quorum_deliver.apply(hdr, meta.s, standard.mcast_grp);
             }
         } else if (meta.s.good == 1 && meta.s.work == WORK_LOCK) {
             if (meta.s.body == 0 && meta.s.l.served == 1 && meta.s.l.ask != ASK_NONE) {
@@ -258,6 +307,8 @@ control RackmemEgress(inout headers_t hdr, inout metadata_t meta, inout standard
             copy.apply(standard.egress_port, meta.s.leave, hdr, wanted);
             if (wanted == 0) {
                 mark_to_drop(standard);
+            } else if (meta.s.leave.frame != 0) {
+                truncate(meta.s.leave.frame);
             }
         }
     }
@@ -278,6 +329,8 @@ control RackmemDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.ipv4);
         packet.emit(hdr.udp);
         packet.emit(hdr.rackmem);
+        packet.emit(hdr.own);
+        packet.emit(hdr.line);
     }
 }
 

@@ -3,7 +3,9 @@
 
 use crate::Setup;
 use crate::carrier::{AGENT_PORT, SWITCH_ADDRESS, SWITCH_PORT, address_of, mac_of, port_of};
+use rackmem_proto::abd::HELD_LINE;
 use rackmem_proto::flowcc::migration::MAX_MOVES;
+use rackmem_proto::switch::Counted;
 use rackmem_proto::wire::{Kind, NodeId};
 
 /// The multicast group of all nodes; the group of one has the number of its port.
@@ -239,6 +241,100 @@ pub fn case_commands(setup: &Setup) -> Vec<String> {
         lines.push(format!("table_clear {table}"));
     }
     lines.extend(service(setup).iter().map(Row::command));
+    lines
+}
+
+/// The register arrays of replicated memory, of the rows of operations and of the entries of lines.
+pub const OF_OPERATIONS: [&str; 10] = [
+    "row_operation.life",
+    "row_operation.number",
+    "row_operation.what",
+    "row_answers.max_high",
+    "row_answers.max_low",
+    "row_answers.answered",
+    "row_answers.agree",
+    "row_chosen.chosen_high",
+    "row_chosen.chosen_low",
+    "row_stored.stored",
+];
+/// See [`OF_OPERATIONS`].
+pub const OF_LINES: [&str; 6] = [
+    "line_entry.tag",
+    "line_entry.learner_row",
+    "line_entry.learner_number",
+    "line_entry.learning",
+    "line_stamp.stamp_high",
+    "line_stamp.stamp_low",
+];
+
+fn resets(arrays: &[&str]) -> Vec<String> {
+    let reset = |array| format!("register_reset RackmemIngress.{array}");
+    arrays.iter().map(reset).collect()
+}
+
+/// Lines that start over with replicated memory: no groups are counted, and all registers are
+/// empty.
+pub fn no_groups() -> Vec<String> {
+    let mut lines = counted(&[], 0);
+    lines.extend(resets(&OF_OPERATIONS));
+    lines.extend((0..HELD_WORDS).map(|nth| format!("register_reset {}", held_word(nth))));
+    lines
+}
+
+/// Words of a line that a row holds.
+pub const HELD_WORDS: usize = HELD_LINE / 4;
+
+/// The register array of one of them.
+pub fn held_word(nth: usize) -> String {
+    format!("RackmemIngress.held_line.word{nth}.word")
+}
+
+/// The nodes at these places of a group, as bits.
+fn nodes(counted: &Counted, places: u8) -> u64 {
+    let nodes = counted.nodes().into_iter().enumerate();
+    let at = nodes.filter_map(|(place, node)| node.filter(|_| places >> place & 1 == 1));
+    at.fold(0, |bits, node| bits | 1 << node)
+}
+
+/// Lines after which a switch of this life counts for these groups and no others. What it knows of
+/// lines it forgets before: what was learned in another config says nothing in this one.
+pub fn counted(groups: &[(u16, Counted)], life: u32) -> Vec<String> {
+    let tables = ["counted_groups", "members"];
+    let cleared = tables.map(|table| format!("table_clear RackmemIngress.quorum_admit.{table}"));
+    let mut lines = cleared.to_vec();
+    lines.extend(resets(&OF_LINES));
+    for (group, counted) in groups {
+        let members = counted.nodes().into_iter().enumerate();
+        let members = members.filter_map(|(place, node)| Some((place, node?)));
+        let group = ("group", Match::Exact((*group).into()));
+        let mut rows: Vec<Row> = members
+            .map(|(place, node)| Row {
+                table: "RackmemIngress.quorum_admit.members",
+                keys: vec![group, ("hdr.rackmem.sender", Match::Exact(node.into()))],
+                action: "RackmemIngress.quorum_admit.member",
+                arguments: vec![("place", 1 << place)],
+            })
+            .collect();
+        let (counting, quorum) = counted.counting();
+        let chooses = counted.chooser() != 0 && counted.chooser() == life;
+        rows.push(Row {
+            table: "RackmemIngress.quorum_admit.counted_groups",
+            keys: vec![
+                group,
+                ("hdr.own.config", Match::Exact(counted.config().into())),
+            ],
+            action: "RackmemIngress.quorum_admit.count",
+            arguments: vec![
+                ("quorum", quorum.into()),
+                ("counting", counting.into()),
+                ("chooses", chooses.into()),
+                ("holds", counted.holds_lines().into()),
+                ("counting_nodes", nodes(counted, counting)),
+                ("all_nodes", nodes(counted, u8::MAX)),
+            ],
+        });
+        lines.extend(rows.iter().map(Row::command));
+    }
     lines
 }
 

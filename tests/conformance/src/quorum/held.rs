@@ -1,5 +1,5 @@
 //! Both rounds of an operation carried out by the switch: every row of the tables in
-//! `proto/src/switch/held.rs`. Only the Rust program does it.
+//! `proto/src/switch/held.rs`. XDP leaves it to its process.
 
 use super::scenarios::{QuorumPacket, at_once, case, round, tells};
 use super::{Event, QuorumCase};

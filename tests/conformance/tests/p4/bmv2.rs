@@ -30,9 +30,9 @@ const WINDOW: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running BMv2 with the program in it.
-struct Running {
+pub(super) struct Running {
     child: Child,
-    cli: Cli,
+    pub(super) cli: Cli,
     input: File,
     outputs: Vec<(usize, Growing)>,
     folder: PathBuf,
@@ -51,12 +51,12 @@ fn ports() -> impl Iterator<Item = usize> {
     (1..=MAX_NODES).chain(MARKS).chain([CPU])
 }
 
-fn io(what: &str) -> impl Fn(std::io::Error) -> String + '_ {
+pub(super) fn io(what: &str) -> impl Fn(std::io::Error) -> String + '_ {
     move |error| format!("{what}: {error}")
 }
 
 impl Running {
-    fn start(tools: &Tools, folder: &Path, program: &Path) -> Result<Self, String> {
+    pub(super) fn start(tools: &Tools, folder: &Path, program: &Path) -> Result<Self, String> {
         fs::create_dir_all(folder).map_err(io("the folder"))?;
         let at = |port: usize, way: &str| folder.join(format!("p{port}_{way}.pcap"));
         for port in ports() {
@@ -121,7 +121,7 @@ impl Running {
         self.cli.run(&commands).map(drop)
     }
 
-    fn window(&mut self, packets: &[&[u8]]) -> Result<Vec<Reply>, String> {
+    pub(super) fn window(&mut self, packets: &[&[u8]]) -> Result<Vec<Reply>, String> {
         let first = self.number;
         let mut frames: Vec<Vec<u8>> = Vec::new();
         for packet in packets {

@@ -5,6 +5,7 @@ mod bmv2;
 mod carrier;
 mod cli;
 mod pcap;
+mod quorum;
 mod registers;
 mod tools;
 

@@ -131,7 +131,7 @@ pub fn write(setup: &Setup, registers: &[Register]) -> Result<Vec<String>, Strin
     Ok(commands)
 }
 
-fn values(answer: &str) -> Result<Vec<u64>, String> {
+pub fn values(answer: &str) -> Result<Vec<u64>, String> {
     let list = answer
         .split_once('=')
         .ok_or_else(|| format!("no registers in `{answer}`"))?
