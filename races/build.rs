@@ -17,6 +17,10 @@ const GROUPS: &[(&str, &[(&str, &str)])] = &[
     ),
     ("slots", &[("slots", "crates/rackmem/src/ports/slots.rs")]),
     (
+        "places",
+        &[("places", "crates/rackmem/src/bounded/places.rs")],
+    ),
+    (
         "sections",
         &[(
             "open_sections",

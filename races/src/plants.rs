@@ -201,10 +201,28 @@ plants! {
             loop {" => "        for at in 0..1 {
             loop {",
         "an epoch ends while a requester begins", "an event of the old epoch goes on";
+    places, "the words of a copy change while its version is even":
+        "            version.store(before | CHANGES, Relaxed);" => "",
+        "a copy that is replaced while it is read", "parts of two copies";
+    places, "a copy's words are read before its version":
+        "let before = version.load(Acquire);" => "let before = version.load(Relaxed);",
+        "a copy that is replaced while it is read", "";
+    places, "a copy's words are read after its version was looked at again":
+        "        fence(Acquire);" => "",
+        "a copy that is replaced while it is read", "parts of two copies";
+    places, "a copy's words are there before it is said that they change":
+        "            fence(Release);" => "",
+        "a copy that is replaced while it is read", "parts of two copies";
     open_sections, "a section that is counted too late is waited for by nobody":
-        "            if (self.current.load(SeqCst) & 1) as usize == of {" => "            if of < 2 {",
+        "            if (self.current.load(Acquire) & 1) as usize == age {" => "            if age < 2 {",
         "memory is reused beside a section", "it is reused in a section";
     open_sections, "those that were open before are not waited for":
-        "        (before & 1) as usize" => "        (before & 1 ^ 1) as usize",
+        "then_some((before & 1) as usize)" => "then_some((before & 1 ^ 1) as usize)",
+        "memory is reused beside a section", "it is reused in a section";
+    open_sections, "no fence is put into other threads":
+        "        heavy_fence().then_some(" => "        true.then_some(",
+        "memory is reused beside a section", "it is reused in a section";
+    open_sections, "a section begins without its half of the fence":
+        "            light_fence();" => "",
         "memory is reused beside a section", "it is reused in a section";
 }

@@ -19,6 +19,18 @@ pub use loom::sync::{Mutex, MutexGuard};
 pub use loom::thread::yield_now;
 pub use std::sync::atomic::Ordering;
 
+/// Both halves are whole fences here: what the kernel puts into running threads is no order of
+/// steps that the checker knows. So it cannot show that the cheap half suffices.
+pub fn light_fence() {
+    fence(Ordering::SeqCst);
+}
+
+/// See [`light_fence`].
+pub fn heavy_fence() -> bool {
+    fence(Ordering::SeqCst);
+    true
+}
+
 /// A point at which the checker may go on with another thread, and which has no effect on what a
 /// thread sees: a condition that nobody waits for.
 #[derive(Debug)]

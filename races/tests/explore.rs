@@ -48,6 +48,11 @@ fn requesters_follow_into_an_epoch() {
 }
 
 #[test]
+fn a_copy_of_an_item_is_never_torn() {
+    shipped("places");
+}
+
+#[test]
 fn memory_waits_for_open_sections() {
     shipped("sections");
 }

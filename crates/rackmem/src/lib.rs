@@ -32,6 +32,7 @@ mod data_plane;
 pub mod diagnostics;
 mod error;
 mod faulting;
+mod fences;
 pub mod guest;
 mod host;
 pub mod locked;

@@ -31,7 +31,7 @@ fn reused() {
             if last {
                 there.word.store(1, SeqCst);
             }
-            let turned = there.open.turn();
+            let turned = there.open.turn().expect("all threads are known");
             while !there.open.have_ended(turned) {
                 yield_now();
             }
@@ -42,6 +42,6 @@ fn reused() {
     if shared.word.load(SeqCst) == 0 {
         assert_eq!(shared.object.load(SeqCst), 0, "it is reused in a section");
     }
-    shared.open.leave(counted);
+    shared.open.leave(0, counted);
     writer.join().expect("it reuses");
 }

@@ -44,6 +44,11 @@ impl Extents {
         Some(Extent { line, lines })
     }
 
+    /// Whether there is room for an object of so many lines.
+    pub fn has(&self, lines: u64) -> bool {
+        Self::class(lines).is_some_and(|class| !self.free[class].is_empty())
+    }
+
     /// An object's room is free.
     pub fn give(&mut self, extent: Extent) {
         if let Some(class) = Self::class(extent.lines.into()) {
@@ -65,7 +70,9 @@ mod tests {
         assert_eq!(all.len(), 256);
         assert!(all.windows(2).all(|two| two[0].line + 4 == two[1].line));
         assert!(all.iter().all(|extent| extent.lines == 4));
+        assert!(!extents.has(3) && !extents.has(u64::MAX));
         extents.give(all[7]);
+        assert!(extents.has(4) && !extents.has(5));
         assert_eq!(extents.take(4), Some(all[7]));
         assert_eq!(
             (Extents::rounded(1024), Extents::rounded(1025)),

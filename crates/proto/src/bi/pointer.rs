@@ -29,11 +29,13 @@ impl BiPtr {
     }
 
     /// As it stands in memory.
+    #[inline]
     pub const fn to_word(self) -> u64 {
         self.line << BIRTH_BITS | self.birth as u64
     }
 
     /// From memory; none of a word that leads nowhere.
+    #[inline]
     pub const fn from_word(word: u64) -> Option<Self> {
         let (line, birth) = (word >> BIRTH_BITS, word as u16);
         match line {

@@ -124,21 +124,26 @@ impl RingOwner {
         }
     }
 
-    /// Lets go of entries that were stamped before this, as far as they are the oldest.
-    pub fn trim(&mut self, before: Tick, board: &mut impl OwnBoard) -> Vec<Extent> {
-        let mut gone = Vec::new();
-        while self.tail < self.head {
-            let entry = board.entry(self.me, self.queue, self.tail);
-            if entry.stamp.is_none_or(|stamp| stamp >= before) {
-                break;
-            }
-            gone.push(entry.extent);
-            self.tail += 1;
-        }
-        if !gone.is_empty() {
+    /// Entries that were stamped before this, as far as they are the oldest.
+    pub fn due(&self, before: Tick, board: &impl Board) -> Vec<Extent> {
+        let entries = (self.tail..self.head).map(|nth| board.entry(self.me, self.queue, nth));
+        let due = |entry: &RingEntry| entry.stamp.is_some_and(|stamp| stamp < before);
+        entries.take_while(due).map(|entry| entry.extent).collect()
+    }
+
+    /// Lets go of so many entries, the oldest ones.
+    pub fn forget(&mut self, count: usize, board: &mut impl OwnBoard) {
+        if count > 0 {
+            self.tail = self.head.min(self.tail + count as u64);
             board.set_ends(self.queue, (self.tail, self.head));
         }
-        gone
+    }
+
+    /// Lets go of entries that are due.
+    pub fn trim(&mut self, before: Tick, board: &mut impl OwnBoard) -> Vec<Extent> {
+        let due = self.due(before, board);
+        self.forget(due.len(), board);
+        due
     }
 }
 

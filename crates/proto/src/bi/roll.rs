@@ -39,6 +39,15 @@ impl Roll {
         told.map(|(_, since)| since)
     }
 
+    /// Whether nobody waits for a life of a domain any more: no section of its is believed, and
+    /// what it had to give out may be taken over.
+    pub fn has_ended(&self, domain: u8, incarnation: u32, now: Tick) -> bool {
+        let told = self.told.get(usize::from(domain)).copied().flatten();
+        told.is_some_and(|(life, since)| {
+            life == incarnation && now.since(since) > self.bound.grace()
+        })
+    }
+
     /// What was modified, and what was freed, before these ticks is in nobody's cache. `lives`: a
     /// domain's process is no member that the rack has excluded. `now`: the clock, read before.
     pub fn horizon(
@@ -140,11 +149,14 @@ mod tests {
             quiesced(&mut board, 0, now);
             let horizon = roll.horizon(&mut board, |domain, _| domain == 0, Tick(now));
             assert_eq!(horizon, [Tick(8); 2], "{now}");
+            assert!(!roll.has_ended(1, 7, Tick(now)));
             assert!(quiescer.is_excluded(&board));
         }
         quiesced(&mut board, 0, over);
         let horizon = roll.horizon(&mut board, |domain, _| domain == 0, Tick(over));
         assert_eq!(horizon, [Tick(over - 2); 2]);
+        assert!(roll.has_ended(1, 7, Tick(over)) && !roll.has_ended(1, 8, Tick(over)));
+        assert!(!roll.has_ended(0, 1, Tick(over)));
         // Its node starts again: another life, which is waited for.
         board.me = 1;
         board.join(8, Tick(over));

@@ -37,6 +37,7 @@ impl Bound {
 
     /// Ticks after a quiescence for which a section that counts on it and has not looked at the
     /// clock is believed. No more than it may last: memory waits for it no longer.
+    #[inline]
     pub const fn unseen(self) -> u64 {
         match self.lag <= self.section {
             true => self.lag,
@@ -100,6 +101,7 @@ impl ReadSection {
     }
 
     /// When it began; where it has not looked, the latest quiescence before.
+    #[inline]
     pub fn began(&self) -> Tick {
         self.began
     }

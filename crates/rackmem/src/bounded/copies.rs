@@ -1,6 +1,7 @@
 //! A node's copies of a region, how old they may be, and how they hear what was modified.
 
 use super::counter::{Deadline, Moment};
+use super::places::Places;
 use crate::bytes::value::Value;
 use crate::error::{AccessError, RackError};
 use crate::host::askers::{Asks, REST};
@@ -10,8 +11,9 @@ use rackmem_fabric::Whole;
 use rackmem_proto::bi::cached::{BiAsk, BiReply, Hearing, HeldItem, asks_again};
 use rackmem_proto::bi::{BiClock, Bound, Tick};
 use rackmem_proto::wire::{Reason, Tag};
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Questions without a section between them after which nobody asks: the next section does.
@@ -27,7 +29,8 @@ pub(super) struct Copies<T> {
     pub period: Duration,
     clock: BiClock,
     origin: Instant,
-    items: Box<[RwLock<HeldItem<T>>]>,
+    items: Places,
+    of: PhantomData<fn() -> T>,
     heard: AtomicU64,
     /// What was acknowledged before this tick is not stale here.
     quiesced: AtomicU64,
@@ -64,7 +67,8 @@ impl<T: Value> Copies<T> {
             period,
             clock: BiClock::new(nanos),
             origin: Instant::now(),
-            items: (0..count).map(|_| RwLock::default()).collect(),
+            items: Places::new(count, size_of::<T>().div_ceil(8)),
+            of: PhantomData,
             heard: AtomicU64::new(0),
             quiesced: AtomicU64::new(0),
             deadline: Deadline::default(),
@@ -116,30 +120,37 @@ impl<T: Value> Copies<T> {
         self.items.len()
     }
 
-    fn item(&self, index: usize) -> Result<&RwLock<HeldItem<T>>, AccessError> {
+    /// Whether there is such an item.
+    fn check(&self, index: usize) -> Result<(), AccessError> {
         let of = self.items.len();
         let (at, len) = (index, 1);
-        let item = self.items.get(index);
-        item.ok_or(AccessError::OutOfBounds { at, len, of })
+        let outside = AccessError::OutOfBounds { at, len, of };
+        (index < of).then_some(()).ok_or(outside)
     }
 
     /// An item, from the copy if there is one.
     #[inline]
     pub fn get(&self, index: usize) -> Result<T, AccessError> {
-        let copy = self.item(index)?.read().whole().get().copied();
-        match copy {
-            Some(value) => {
-                self.counters().hits.fetch_add(1, Relaxed);
+        let mut value = T::new_zeroed();
+        let bytes = value.as_mut_bytes();
+        let here = self.items.read(index, |at, word| {
+            let bytes = &mut bytes[at * 8..];
+            let len = bytes.len().min(8);
+            bytes[..len].copy_from_slice(&word.to_ne_bytes()[..len]);
+        });
+        match here {
+            true => {
+                self.counters().hits.add();
                 Ok(value)
             }
-            None => self.fetch(index),
+            false => self.fetch(index),
         }
     }
 
     /// An item as its home has it.
     #[cold]
     pub fn fetch(&self, index: usize) -> Result<T, AccessError> {
-        let item = self.item(index)?;
+        self.check(index)?;
         self.counters().misses.fetch_add(1, Relaxed);
         let ask = BiAsk::Read(self.region, index as u32);
         let BiReply::Item(number, bytes) = self.ask(ask, self.patience())? else {
@@ -150,13 +161,13 @@ impl<T: Value> Copies<T> {
             len: size_of::<T>(),
             is: bytes.len(),
         })?;
-        self.put(item, value, number);
+        self.put(index, value, number);
         Ok(value)
     }
 
     /// An item is this from now on.
     pub fn write(&self, index: usize, value: &T) -> Result<(), AccessError> {
-        let item = self.item(index)?;
+        self.check(index)?;
         let mut bytes = value.as_bytes().to_vec();
         bytes.resize(self.line, 0);
         self.counters().writes.fetch_add(1, Relaxed);
@@ -164,15 +175,34 @@ impl<T: Value> Copies<T> {
         let BiReply::Written(number) = self.ask(ask, self.patience())? else {
             return Err(self.no_answer());
         };
-        self.put(item, *value, number);
+        self.put(index, *value, number);
         Ok(())
     }
 
     /// How far this node has heard is read while the item's place cannot change: who hears says so
     /// before it looks at places.
-    fn put(&self, item: &RwLock<HeldItem<T>>, value: T, number: u64) {
-        let mut item = item.write().whole();
-        item.put(value, number, self.heard.load(SeqCst), None);
+    fn put(&self, index: usize, value: T, number: u64) {
+        self.change(index, value, |item| {
+            let kept = item.put((), number, self.heard.load(SeqCst), None);
+            (kept, kept)
+        });
+    }
+
+    /// Changes what is held of an item; where that is new, it is this.
+    fn change<R>(
+        &self,
+        index: usize,
+        value: T,
+        change: impl FnOnce(&mut HeldItem<()>) -> (R, bool),
+    ) -> Option<R> {
+        let bytes = value.as_bytes();
+        self.items.change(index, change, |at| {
+            let mut word = [0; 8];
+            let bytes = &bytes[at * 8..];
+            let len = bytes.len().min(8);
+            word[..len].copy_from_slice(&bytes[..len]);
+            u64::from_ne_bytes(word)
+        })
     }
 
     fn ask(&self, ask: BiAsk, patience: Duration) -> Result<BiReply, AccessError> {
@@ -228,30 +258,30 @@ impl<T: Value> Copies<T> {
         let (heard, quiesced) = answered.ok_or_else(|| self.no_answer())?;
         counters.news.fetch_add(1, Relaxed);
         self.heard.store(heard.upto, SeqCst);
-        let hear = |item: &RwLock<HeldItem<T>>, value: Option<T>| {
-            let mut item = item.write().whole();
-            match value {
-                Some(value) => item
-                    .refresh(value, news.now(), None)
-                    .then_some(&counters.refreshed),
-                None => item.hear(news.upto).then_some(&counters.dropped),
-            }
+        let drops = |index: usize| {
+            let drops = |item: &mut HeldItem<()>| (item.hear(news.upto), false);
+            let dropped = self.items.change(index, drops, |_| 0).unwrap_or(false);
+            counters.dropped.fetch_add(dropped.into(), Relaxed);
         };
-        let counted = |counter: &AtomicU64| counter.fetch_add(1, Relaxed);
         match news.each() {
             Some(each) => {
-                let here = each.filter_map(|(item, value)| {
-                    hear(
-                        self.items.get(item as usize)?,
-                        value.and_then(packed_value_of),
-                    )
-                });
-                here.map(counted).for_each(drop);
+                for (index, value) in each {
+                    let Some(value) = value.and_then(packed_value_of) else {
+                        drops(index as usize);
+                        continue;
+                    };
+                    let refreshes = |item: &mut HeldItem<()>| {
+                        let newer = item.refresh((), news.now(), None);
+                        (newer, newer)
+                    };
+                    let newer = self.change(index as usize, value, refreshes);
+                    let newer = newer.unwrap_or(false);
+                    counters.refreshed.fetch_add(newer.into(), Relaxed);
+                }
             }
             None => {
                 counters.everything.fetch_add(1, Relaxed);
-                let all = self.items.iter().filter_map(|item| hear(item, None));
-                all.map(counted).for_each(drop);
+                (0..self.items.len()).for_each(drops);
             }
         }
         Ok(quiesced.map(|quiesced| (moment, quiesced)))

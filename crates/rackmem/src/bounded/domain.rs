@@ -10,6 +10,7 @@ use crate::region::Region;
 use rackmem_proto::bi::ReadSection;
 use rackmem_proto::bi::cached::MEMBER_BOUND;
 use rackmem_proto::wire::{Contract, Tag};
+use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -162,6 +163,7 @@ impl<T: Value> Domain<T> {
             copies,
             section,
             deadline,
+            has_read: Cell::new(false),
         })
     }
 
@@ -190,11 +192,27 @@ impl<T: Value> Domain<T> {
     #[inline]
     pub fn read(&self, index: usize) -> Result<T, AccessError> {
         let section = self.enter()?;
-        match section.get(index) {
+        let value = section.get(index)?;
+        match section.holds() {
+            Ok(()) => Ok(value),
             // It had not looked at the clock: the next one does.
-            Err(AccessError::Stale { .. }) if section.deadline != 0 => self.enter()?.get(index),
-            read => read,
+            Err(AccessError::Stale { .. }) if section.deadline != 0 => {
+                let section = self.enter()?;
+                let value = section.get(index)?;
+                section.finish().map(|()| value)
+            }
+            Err(error) => Err(error),
         }
+    }
+
+    /// An item is this from now on, without the region's lock: the home takes writes one after the
+    /// other, and the last one stays. What a [writer](Domain::writer) makes of an item that it has
+    /// read does not know of a write that comes in between.
+    ///
+    /// # Errors
+    /// Those of [`DomainWriter::set`].
+    pub fn set(&self, index: usize, value: &T) -> Result<(), AccessError> {
+        self.copies.write(index, value)
     }
 
     /// Asks the home now what was written: what was acknowledged before this call is seen by
@@ -236,7 +254,8 @@ fn stale<T: Value>(copies: &Copies<T>, ticks: u64) -> AccessError {
     }
 }
 
-/// A section that is open: what it reads was current within the bound before it began.
+/// A section that is open. What it reads was current within the bound before it began, if it
+/// [ends](Pinned::finish) without an error.
 ///
 /// ```
 /// # fn main() -> rackmem::Result<()> {
@@ -259,10 +278,13 @@ pub struct Pinned<'a, T: Value> {
     section: ReadSection,
     /// Until this count nobody has to look at the clock.
     deadline: u64,
+    /// Its first read is checked when it ends, and those behind it at once.
+    has_read: Cell<bool>,
 }
 
 impl<T: Value> Pinned<'_, T> {
-    /// An item: a copy, or what the home has if there is none.
+    /// An item: a copy, or what the home has if there is none. It is believed when the section
+    /// [ends](Pinned::finish) without an error. From the second read on each looks at the clock.
     ///
     /// # Errors
     /// [`AccessError::Stale`] when the section has lasted too long, or the process has slept in it:
@@ -271,14 +293,17 @@ impl<T: Value> Pinned<'_, T> {
     #[inline]
     pub fn get(&self, index: usize) -> Result<T, AccessError> {
         let value = self.copies.get(index)?;
-        self.holds()?;
+        if self.has_read.replace(true) {
+            self.holds()?;
+        }
         Ok(value)
     }
 
-    /// Ends it: whether all that it has read is within the bound at this moment, too.
+    /// Ends it: whether what it has read is within the bound.
     ///
     /// # Errors
     /// [`AccessError::Stale`]: what it has read is to be thrown away.
+    #[inline]
     pub fn finish(self) -> Result<(), AccessError> {
         self.holds()
     }

@@ -9,7 +9,9 @@ mod copies;
 mod counter;
 mod domain;
 mod mapped;
+mod places;
 mod steering;
+pub(crate) mod threads;
 mod writing;
 
 pub use domain::{Domain, Pinned};

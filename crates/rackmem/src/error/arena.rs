@@ -99,6 +99,11 @@ pub enum ArenaError {
         /// What is wrong.
         why: &'static str,
     },
+    /// A name that the arena needs for a lock of the rack is something else's.
+    NameTaken {
+        /// The number of the arena.
+        number: u64,
+    },
     /// The processor cannot write lines back or drop them.
     NoCacheOperations {
         /// What is missing.
@@ -120,6 +125,7 @@ family!(ArenaError, "arena", through [Rack, Access, Alloc, Lock],
     OtherShape => "other-shape",
     AttachedTwice => "attached-twice",
     BadSpec => "bad-spec",
+    NameTaken => "name-taken",
     NoCacheOperations => "no-cache-operations",
 );
 
@@ -185,6 +191,10 @@ impl ArenaError {
                 write!(f, "node {node} has attached the arena already")
             }
             ArenaError::BadSpec { why } => write!(f, "no arena can be so: {why}"),
+            ArenaError::NameTaken { number } => write!(
+                f,
+                "`arena/{number:016x}` is no lock: the arena needs it to take over what others left"
+            ),
             ArenaError::NoCacheOperations { missing } => {
                 write!(
                     f,
@@ -237,6 +247,7 @@ impl ArenaError {
                 "use the handle that is there, or remove the file if the rack began anew since"
             }
             ArenaError::BadSpec { .. } => "ask for a longer bound or for more bytes",
+            ArenaError::NameTaken { .. } => "remove what has that name, then try again",
             ArenaError::NoCacheOperations { .. } => {
                 "use items at their home instead (`bounded::Domain`), which need none"
             }

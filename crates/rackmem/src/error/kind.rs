@@ -48,6 +48,7 @@ const KINDS: &[(ErrorKind, &[&str])] = &[
         ErrorKind::Mismatch,
         &[
             "name-mismatch",
+            "name-taken",
             "wrong-contract",
             "other-copies",
             "wrong-type",

@@ -333,6 +333,7 @@ fn arena() -> Vec<ArenaError> {
         ArenaError::BadSpec {
             why: "the bound is below 5 ms",
         },
+        ArenaError::NameTaken { number: 7 },
         ArenaError::NoCacheOperations { missing: "clwb" },
     ]
 }

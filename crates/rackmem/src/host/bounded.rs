@@ -3,6 +3,7 @@
 //! What a packet means is `rackmem_proto::bi::cached`'s; here are a lock around that value and the
 //! way of its packets. A program's copies are in its `bounded::Domain`.
 
+use crate::bounded::threads::{self, PLACES};
 use crate::error::{AccessError, AllocError, RackError};
 use crate::host::access::Access;
 use crate::host::askers::Askers;
@@ -19,10 +20,43 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+/// Hits, which threads count by plain stores.
+pub(crate) struct Hits([OwnCount; PLACES + 1]);
+
+#[derive(Default)]
+#[repr(align(64))]
+struct OwnCount(AtomicU64);
+
+impl Default for Hits {
+    fn default() -> Self {
+        Hits(std::array::from_fn(|_| OwnCount::default()))
+    }
+}
+
+impl Hits {
+    /// One more.
+    #[inline]
+    pub fn add(&self) {
+        match threads::place() {
+            PLACES => {
+                self.0[PLACES].0.fetch_add(1, Relaxed);
+            }
+            place => {
+                let count = &self.0[place].0;
+                count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
+            }
+        }
+    }
+
+    fn sum(&self) -> u64 {
+        self.0.iter().map(|count| count.0.load(Relaxed)).sum()
+    }
+}
+
 /// What became of reads and quiescences.
 #[derive(Default)]
 pub(crate) struct BoundedCounters {
-    pub hits: AtomicU64,
+    pub hits: Hits,
     pub misses: AtomicU64,
     pub writes: AtomicU64,
     pub news: AtomicU64,
@@ -69,7 +103,7 @@ impl BoundedItems {
         let counters = &self.counters;
         BoundedCounts {
             regions,
-            hits: load(&counters.hits),
+            hits: counters.hits.sum(),
             misses: load(&counters.misses),
             writes: load(&counters.writes),
             news: load(&counters.news),

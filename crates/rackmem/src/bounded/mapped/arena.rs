@@ -1,6 +1,8 @@
 //! An arena: memory that all nodes have mapped, in a program's hands.
 
 use super::super::counter::{Deadline, Moment};
+use super::super::threads::PLACES;
+use super::counts::ArenaCounters;
 use super::emulated::PrivateCache;
 use super::file::{MappedFile, no_file, open, reserve};
 use super::front::{Front, SLOTS};
@@ -14,6 +16,7 @@ use super::spec::{ArenaSpec, CacheKind};
 use super::storing::{ArenaWriter, Storing};
 use crate::bytes::value::Value;
 use crate::error::ArenaError;
+use crate::fences::use_unequal_fences;
 use crate::locked;
 use crate::node::Node;
 use rackmem_fabric::Whole;
@@ -27,54 +30,6 @@ use std::time::Duration;
 
 /// Bits of a domain's life that count how often its node has attached the arena in a life of its.
 pub(super) const ATTACHED: u32 = 8;
-
-/// What became of sections and quiescences of a node.
-#[derive(Default)]
-pub(super) struct ArenaCounters {
-    pub late: AtomicU64,
-    pub young: AtomicU64,
-    pub quiesced: AtomicU64,
-    pub everything: AtomicU64,
-    pub dropped: AtomicU64,
-    pub jumps: AtomicU64,
-    pub reused: AtomicU64,
-}
-
-/// Figures of an arena at a node, since it was attached.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct ArenaCounts {
-    /// Sections that had to quiesce first, or have ended as [`ArenaError::Late`].
-    pub late: u64,
-    /// Objects that were dropped before they were read, for their pointers were young.
-    pub young: u64,
-    /// Quiescences.
-    pub quiesced: u64,
-    /// Of these, those that have dropped everything.
-    pub everything: u64,
-    /// Lines that quiescences have dropped by name.
-    pub dropped: u64,
-    /// How often this node's clock was behind, and has jumped.
-    pub jumps: u64,
-    /// Freed objects whose memory is free again.
-    pub reused: u64,
-    /// Freed objects whose memory others may still read.
-    pub waiting: u64,
-}
-
-/// What a domain says of itself in the arena.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct DomainStatus {
-    /// Its node.
-    pub node: u16,
-    /// Ticks since what was modified is not stale there.
-    pub modified_lag: u64,
-    /// Ticks since what was freed is not read there.
-    pub freed_lag: u64,
-    /// Whether its node is a member, in the life that attached the arena.
-    pub lives: bool,
-}
 
 /// An arena at a node.
 pub(super) struct Attached {
@@ -94,7 +49,7 @@ pub(super) struct Attached {
     pub deadline: Deadline,
     /// Others do not wait for this domain any more, or it has left.
     pub over: AtomicBool,
-    pub open: OpenSections,
+    pub open: OpenSections<PLACES>,
     pub quiescing: Mutex<Quiescing>,
     pub storing: Mutex<Storing>,
     /// Class of each slab as far as it was looked at: 0 is not known.
@@ -297,7 +252,8 @@ impl Arena {
     /// [`ArenaError::IsThere`], [`ArenaError::BadSpec`], [`ArenaError::NoFile`],
     /// [`ArenaError::NoCacheOperations`].
     pub fn create(node: &Node, spec: &ArenaSpec) -> Result<Arena, ArenaError> {
-        let front = spec.front(node)?;
+        let mut front = spec.front(node)?;
+        front.number = nanos() ^ u64::from(std::process::id()) << 40;
         let format = |path: &Path| {
             let lines = map(path, spec, &front)?;
             if !Front::is_blank(&lines) {
@@ -341,11 +297,12 @@ impl Arena {
     /// [`ArenaError::OtherShape`], [`ArenaError::AttachedTwice`],
     /// [`ArenaError::NoCacheOperations`].
     pub fn open(node: &Node, spec: &ArenaSpec) -> Result<Arena, ArenaError> {
-        let front = spec.front(node)?;
+        use_unequal_fences();
+        let mut front = spec.front(node)?;
         let lines = map(&spec.path, spec, &front)?;
-        front.check(&lines)?;
+        front.number = front.check(&lines)?;
         let me = node.id() as u8;
-        let slabs = front.slabs as usize * usize::from(front.board.domains);
+        let slabs = front.all_slabs();
         let mut attached = Attached {
             node: node.clone(),
             path: spec.path.clone(),
@@ -361,7 +318,7 @@ impl Arena {
             over: AtomicBool::new(false),
             open: OpenSections::new(),
             quiescing: Mutex::new(Quiescing::new((me, 0))),
-            storing: Mutex::new(Storing::new(me, front.bound)),
+            storing: Mutex::new(Storing::new(me, front.bound, slabs)),
             slots: front.slot(0)..front.slot(SLOTS),
             first: front.slab(0, 0),
             classes: (0..slabs).map(|_| AtomicU8::new(0)).collect(),
@@ -370,7 +327,7 @@ impl Arena {
                 .collect(),
             counters: ArenaCounters::default(),
         };
-        attached.join()?;
+        attached.inherit(Attached::join)?;
         attached.quiescing = Mutex::new(Quiescing::new((me, attached.life)));
         let attached = Arc::new(attached);
         let at = Held(attached.clone());
@@ -456,37 +413,6 @@ impl Arena {
     /// of which it did so. A thread does the same at each tick.
     pub fn reclaim(&self) -> usize {
         self.at.reclaim()
-    }
-
-    /// What all nodes that have it attached say of themselves.
-    pub fn domains(&self) -> Vec<DomainStatus> {
-        let (board, now) = (self.at.board(), self.at.now());
-        let rows = (0..self.at.front.board.domains).map(|domain| (domain, board.row(domain)));
-        let there = rows.filter(|(_, row)| row.presence != Presence::Absent);
-        there
-            .map(|(domain, row)| DomainStatus {
-                node: domain.into(),
-                modified_lag: now.since(row.modified),
-                freed_lag: now.since(row.freed),
-                lives: self.at.lives(domain, row.incarnation),
-            })
-            .collect()
-    }
-
-    /// Its figures at this node.
-    pub fn counts(&self) -> ArenaCounts {
-        let counters = &self.at.counters;
-        let load = |counter: &AtomicU64| counter.load(Relaxed);
-        ArenaCounts {
-            late: load(&counters.late),
-            young: load(&counters.young),
-            quiesced: load(&counters.quiesced),
-            everything: load(&counters.everything),
-            dropped: load(&counters.dropped),
-            jumps: load(&counters.jumps),
-            reused: load(&counters.reused),
-            waiting: self.at.waiting(),
-        }
     }
 }
 

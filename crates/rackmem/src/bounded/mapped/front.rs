@@ -1,10 +1,13 @@
 //! What an arena's file holds, line by line, and its first line.
 //!
 //! ```text
-//! front      one line: magic, version | domains | slots, rack, tick, bytes, ring, bound, CRC
+//! front      one line: magic, version | domains | slots, rack, tick, bytes, number of the arena,
+//!            ring | bound, CRC
 //! board      rows and rings of domains (rackmem_proto::bi)
 //! slots      a line each: a pointer that a program finds by its number
-//! slabs      a domain's lines of words: what its slabs hold, 0 if they were never used
+//! a domain   which life of each other one it has taken over
+//!            a word a slab of all domains: of what size objects it has begun to use it for, or 0
+//!            two lines a slab: a bit for the first line of each object that it has to give out
 //! objects    slabs of 64 KiB, a domain's beside each other
 //! ```
 //!
@@ -19,9 +22,11 @@ use rackmem_proto::bi::{BoardLayout, Bound, LINE, MAX_DOMAINS, RING, SLAB_LINES}
 /// What the first word of an arena is: `rackmemA`.
 const MAGIC: u64 = u64::from_le_bytes(*b"rackmemA");
 /// Of the layout.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Slots of an arena.
 pub(super) const SLOTS: u64 = 64;
+/// Words of a slab's bits.
+pub(super) const BITS: u64 = SLAB_LINES / 64;
 /// Bytes of an arena, at most: a ring's entries have 48 bits for a line.
 const MOST: u64 = 1 << 44;
 
@@ -36,6 +41,8 @@ pub(super) struct Front {
     pub bound: Bound,
     /// Slabs of a domain.
     pub slabs: u64,
+    /// Which of all arenas it is. Who opens it learns that there.
+    pub number: u64,
 }
 
 impl Front {
@@ -48,6 +55,7 @@ impl Front {
             board,
             bound,
             slabs: 0,
+            number: 0,
         };
         front.slabs = front.most_slabs();
         front
@@ -56,9 +64,9 @@ impl Front {
     fn words(&self) -> [u64; WORDS] {
         let BoardLayout { domains, room } = self.board;
         let shape = VERSION << 32 | u64::from(domains) << 16 | SLOTS;
-        let bound = self.bound.lag << 32 | self.bound.section;
+        let bound = room << 48 | self.bound.lag << 32 | self.bound.section;
         let [rack, tick, bytes] = [self.rack, self.tick, self.bytes];
-        let mut words = [MAGIC, shape, rack, tick, bytes, room, bound, 0];
+        let mut words = [MAGIC, shape, rack, tick, bytes, self.number, bound, 0];
         words[WORDS - 1] = crc(&words);
         words
     }
@@ -96,50 +104,46 @@ impl Front {
 
     /// What is there.
     pub fn read(lines: &Lines) -> Result<Front, ArenaError> {
-        let [_, shape, rack, tick, bytes, room, bound, _] = Self::load(lines)?;
+        let [_, shape, rack, tick, bytes, number, bound, _] = Self::load(lines)?;
         let board = BoardLayout {
             domains: (shape >> 16) as u8,
-            room,
+            room: bound >> 48,
         };
-        let (lag, section) = (bound >> 32, bound & u64::from(u32::MAX));
+        let (lag, section) = (bound >> 32 & 0xffff, bound & u64::from(u32::MAX));
         let sound = (1..=MAX_DOMAINS).contains(&usize::from(board.domains))
-            && (1..=RING).contains(&room)
-            && bytes <= MOST
-            && lag <= u64::from(u16::MAX);
+            && (1..=RING).contains(&board.room)
+            && bytes <= MOST;
         match sound {
-            true => Ok(Front::new(
-                (rack, bytes),
-                tick,
-                board,
-                Bound { lag, section },
-            )),
+            true => Ok(Front {
+                number,
+                ..Front::new((rack, bytes), tick, board, Bound { lag, section })
+            }),
             false => Err(ArenaError::NoArena {
                 why: "its first line says what cannot be",
             }),
         }
     }
 
-    /// Compares what is there with this.
-    pub fn check(&self, lines: &Lines) -> Result<(), ArenaError> {
+    /// Compares what is there with this, but its number, which is there.
+    pub fn check(&self, lines: &Lines) -> Result<u64, ArenaError> {
         let (is, wanted) = (Self::load(lines)?, self.words());
         if is[2] != self.rack {
             return Err(ArenaError::OtherRack { rack: is[2] });
         }
-        let names = [
-            (1, "domains and slots"),
-            (3, "nanoseconds of a tick"),
-            (4, "bytes"),
-            (5, "entries of a ring"),
-            (6, "lag and longest section"),
-        ];
-        let other = names.into_iter().find(|(at, _)| is[*at] != wanted[*at]);
+        let parts = |words: &[u64; WORDS]| {
+            [
+                ("domains and slots", words[1]),
+                ("nanoseconds of a tick", words[3]),
+                ("bytes", words[4]),
+                ("entries of a ring", words[6] >> 48),
+                ("lag and longest section", words[6] & ((1 << 48) - 1)),
+            ]
+        };
+        let mut both = parts(&is).into_iter().zip(parts(&wanted));
+        let other = both.find(|(is, wanted)| is != wanted);
         match other {
-            None => Ok(()),
-            Some((at, what)) => Err(ArenaError::OtherShape {
-                what,
-                is: is[at],
-                wanted: wanted[at],
-            }),
+            None => Ok(is[5]),
+            Some(((what, is), (_, wanted))) => Err(ArenaError::OtherShape { what, is, wanted }),
         }
     }
 
@@ -153,29 +157,51 @@ impl Front {
         (self.slot(0)..self.slot(SLOTS)).contains(&line)
     }
 
-    /// Lines of a domain's words about its slabs.
-    fn lines_about(slabs: u64) -> u64 {
-        slabs.div_ceil(WORDS as u64)
+    /// Lines of a domain about lives that it has taken over.
+    const TAKEN: u64 = MAX_DOMAINS as u64 / WORDS as u64;
+
+    /// Slabs of all domains.
+    pub fn all_slabs(&self) -> u64 {
+        self.slabs * u64::from(self.board.domains)
     }
 
-    /// The word about a domain's slab.
-    pub fn about(&self, domain: u8, nth: u64) -> u64 {
-        let each = Self::lines_about(self.slabs) * WORDS as u64;
-        self.slot(SLOTS) * WORDS as u64 + u64::from(domain) * each + nth
+    /// Lines of a domain about all slabs, and its first one.
+    fn about(&self, domain: u8, all: u64) -> (u64, u64) {
+        let each = Self::TAKEN + all.div_ceil(WORDS as u64) + all * (BITS / WORDS as u64);
+        (each, self.slot(SLOTS) + u64::from(domain) * each)
+    }
+
+    /// The word of a domain about lives of another one.
+    pub fn taken(&self, by: u8, domain: u8) -> u64 {
+        self.about(by, self.all_slabs()).1 * WORDS as u64 + u64::from(domain)
+    }
+
+    /// The word of a domain about what a slab is used for: the nth of all.
+    pub fn class(&self, by: u8, nth: u64) -> u64 {
+        let first = self.about(by, self.all_slabs()).1 + Self::TAKEN;
+        first * WORDS as u64 + nth
+    }
+
+    /// The first word of a domain's bits of a slab.
+    pub fn bits(&self, by: u8, nth: u64) -> u64 {
+        let classes = self.all_slabs().next_multiple_of(WORDS as u64);
+        self.class(by, 0) + classes + nth * BITS
     }
 
     fn objects(&self, slabs: u64) -> u64 {
-        let about = Self::lines_about(slabs) * u64::from(self.board.domains);
-        (self.slot(SLOTS) + about).next_multiple_of(SLAB_LINES)
+        let (_, end) = self.about(self.board.domains, slabs * u64::from(self.board.domains));
+        end.next_multiple_of(SLAB_LINES)
     }
 
     fn most_slabs(&self) -> u64 {
         let lines = self.bytes / LINE;
-        let room = lines.saturating_sub(self.objects(0)) / SLAB_LINES;
-        let most = room / u64::from(self.board.domains.max(1));
-        // Words about them take some, which is a slab or two.
+        let domains = u64::from(self.board.domains.max(1));
+        let room = lines.saturating_sub(self.objects(0));
+        // A slab's lines, and what each domain has about it.
+        let each = SLAB_LINES * WORDS as u64 + domains * (BITS + 1);
+        let most = room * WORDS as u64 / each / domains + 1;
         let fit = |slabs: &u64| self.first(self.board.domains, *slabs) <= lines;
-        (most.saturating_sub(2)..=most).rev().find(fit).unwrap_or(0)
+        (most.saturating_sub(3)..=most).rev().find(fit).unwrap_or(0)
     }
 
     fn first(&self, domain: u8, slabs: u64) -> u64 {
@@ -187,12 +213,18 @@ impl Front {
         self.first(domain, self.slabs) + nth * SLAB_LINES
     }
 
-    /// Whose slab a line is in, and which of them.
-    pub fn slab_of(&self, line: u64) -> Option<(u8, u64)> {
-        let slabs = self.slabs;
+    /// Which of all slabs a line is in.
+    pub fn slab_of(&self, line: u64) -> Option<u64> {
         let nth = line.checked_sub(self.slab(0, 0))? / SLAB_LINES;
-        let domain = u8::try_from(nth.checked_div(slabs)?).ok()?;
-        (domain < self.board.domains).then_some((domain, nth % slabs))
+        (nth < self.all_slabs()).then_some(nth)
+    }
+
+    /// Domains in the order in which they are believed about a slab: whose share it is comes last.
+    /// It may be a process that is only slow, and another domain has taken over from it.
+    pub fn users(&self, nth: u64) -> impl Iterator<Item = u8> {
+        let own = nth.checked_div(self.slabs).map_or(0, |own| own as u8);
+        let domains = self.board.domains;
+        (0..domains).filter(move |by| *by != own).chain([own])
     }
 
     /// Whether it can be.
@@ -236,13 +268,26 @@ mod tests {
                 }
                 let last = front.slabs - 1;
                 assert!(front.slab(domains - 1, last) + SLAB_LINES <= bytes / LINE);
-                assert!(front.about(domains - 1, last) < front.slab(0, 0) * WORDS as u64);
-                assert!(front.about(0, last) < front.about(1, 0));
+                // No room for another one is left.
+                assert!(front.first(domains, front.slabs + 1) > bytes / LINE);
+                let all = front.all_slabs();
+                assert!(front.bits(domains - 1, all - 1) + BITS <= front.slab(0, 0) * WORDS as u64);
+                let line = |word: u64| word / WORDS as u64;
+                for by in 0..domains {
+                    assert!(front.is_slot(line(front.taken(by, 0)) - 1) || by > 0);
+                    assert!(line(front.taken(by, 31)) < line(front.class(by, 0)));
+                    assert!(line(front.class(by, all - 1)) < line(front.bits(by, 0)));
+                    let next = front.taken(by + 1, 0);
+                    assert!(line(front.bits(by, all - 1) + BITS - 1) < line(next));
+                }
                 for domain in 0..domains {
                     for nth in [0, last] {
                         let line = front.slab(domain, nth);
-                        assert_eq!(front.slab_of(line), Some((domain, nth)));
-                        assert_eq!(front.slab_of(line + SLAB_LINES - 1), Some((domain, nth)));
+                        let of_all = u64::from(domain) * front.slabs + nth;
+                        assert_eq!(front.slab_of(line), Some(of_all));
+                        assert_eq!(front.slab_of(line + SLAB_LINES - 1), Some(of_all));
+                        assert_eq!(front.users(of_all).last(), Some(domain));
+                        assert_eq!(front.users(of_all).count(), usize::from(domains));
                     }
                 }
                 assert_eq!(front.slab_of(front.slot(0)), None);

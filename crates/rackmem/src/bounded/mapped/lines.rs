@@ -25,6 +25,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
+    #[inline]
     fn memory(&self) -> &[AtomicU64] {
         self.file.words()
     }

@@ -9,11 +9,14 @@
 //! | and where no cache is incoherent? | `emulated` |
 //! | where does what stand? | `front` |
 //! | which sections are open? | `open_sections` |
+//! | what has a process to give out, and who has it next? | `estate` |
 
 mod arena;
 mod bytes;
 mod chain;
+mod counts;
 mod emulated;
+mod estate;
 mod file;
 mod front;
 mod instructions;
@@ -28,7 +31,8 @@ mod spec;
 mod storing;
 mod survey;
 
-pub use arena::{Arena, ArenaCounts, DomainStatus};
+pub use arena::Arena;
+pub use counts::{ArenaCounts, DomainStatus};
 pub use instructions::{CacheOps, FoundOp, LineOp};
 pub use list::List;
 pub use map::Map;

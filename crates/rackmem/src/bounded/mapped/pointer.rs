@@ -60,6 +60,7 @@ impl<T: ?Sized> fmt::Debug for Pointer<T> {
 }
 
 impl<T: ?Sized> Pointer<T> {
+    #[inline]
     pub(super) fn new(to: BiPtr) -> Self {
         Pointer {
             to,
@@ -68,6 +69,7 @@ impl<T: ?Sized> Pointer<T> {
     }
 
     /// What stands in a slot, or in a word of an object; none where nothing is.
+    #[inline]
     pub fn from_word(word: u64) -> Option<Self> {
         BiPtr::from_word(word).map(Pointer::new)
     }
@@ -140,6 +142,7 @@ impl<T: ?Sized> ArenaSlot<T> {
     }
 
     /// Its line.
+    #[inline]
     pub(super) fn line(self) -> Extent {
         let line = self.word / WORDS as u64;
         Extent { line, lines: 1 }

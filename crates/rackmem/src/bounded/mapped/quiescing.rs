@@ -5,18 +5,20 @@
 
 use super::super::counter::Moment;
 use super::arena::Attached;
-use super::lines::WORDS;
 use crate::error::{ArenaError, RackError};
 use rackmem_fabric::Whole;
-use rackmem_proto::bi::{Act, Extent, Presence, Queue, Quiescence, Quiescer, Standstill, Tick};
+use rackmem_proto::bi::{
+    Act, Extent, Presence, Queue, Quiescence, Quiescer, SLAB_LINES, Standstill, Tick,
+};
 use std::sync::Weak;
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 
 /// What is under way.
 pub(super) struct Quiescing {
     quiescer: Quiescer,
-    /// It waits for the sections of this count, since this tick.
-    waits: Option<(Quiescence, usize, Tick)>,
+    /// It waits for the sections of this age, since this tick. If they cannot be known, it waits
+    /// until none of them is believed.
+    waits: Option<(Quiescence, Option<usize>, Tick)>,
     /// The next one to wait.
     next: Option<Quiescence>,
     /// It has been through one to its end.
@@ -87,7 +89,8 @@ impl Attached {
             let Some((mut quiescence, turned, since)) = waits else {
                 return Ok(());
             };
-            if !self.open.have_ended(turned) && !self.bound().has_ended(since, now) {
+            let ended = turned.is_some_and(|turned| self.open.have_ended(turned));
+            if !ended && !self.bound().has_ended(since, now) {
                 state.waits = Some((quiescence, turned, since));
                 return Ok(());
             }
@@ -153,27 +156,17 @@ impl Attached {
         }
     }
 
-    /// Lines of slabs that were ever used. What comes to be used later is behind young pointers.
+    /// Lines of slabs that were ever used, which are the first ones of each share. What comes to be
+    /// used later is behind young pointers.
     fn used(&self) -> impl Iterator<Item = std::ops::Range<u64>> {
-        let front = self.front;
-        let domains = 0..front.board.domains;
-        domains.flat_map(move |domain| {
-            let slabs = (0..front.slabs).take_while(move |nth| {
-                let word = front.about(domain, *nth) as usize;
-                self.about(word) != 0
-            });
-            let first = front.slab(domain, 0);
-            let count = slabs.count() as u64;
-            std::iter::once(first..first + count * rackmem_proto::bi::SLAB_LINES)
+        let (each, first) = (self.front.slabs, self.first);
+        let shares = (0..u64::from(self.front.board.domains)).map(move |domain| domain * each);
+        shares.map(move |share| {
+            let slabs = share..share + each;
+            let used = slabs.take_while(|nth| self.class_of(*nth as usize).is_some());
+            let (begin, count) = (first + share * SLAB_LINES, used.count() as u64);
+            begin..begin + count * SLAB_LINES
         })
-    }
-
-    /// A word about a slab. Those of one line are read past the cache together.
-    fn about(&self, word: usize) -> u64 {
-        match word.is_multiple_of(WORDS) {
-            true => self.lines.load_past(word),
-            false => self.lines.load(word),
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A section, and what is read in it.
 
 use super::super::counter;
+use super::super::threads::place;
 use super::arena::Attached;
 use super::lines::WORDS;
 use super::open_sections::Counted;
@@ -9,28 +10,12 @@ use crate::bytes::value::Value;
 use crate::error::ArenaError;
 use rackmem_proto::bi::{BiPtr, Extent, LINE, ReadSection, SLAB_LINES, Tick};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 
 /// Reads of a section between two looks at the clock: one that goes round in what was reused ends.
 const READS: u32 = 16;
 /// Young objects that a node remembers to have dropped since its last quiescence.
 pub(super) const YOUNG: usize = 1024;
-
-thread_local! {
-    static THREAD: Cell<usize> = const { Cell::new(0) };
-}
-
-/// This thread's number, from 1 on.
-#[inline]
-fn thread() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(1);
-    THREAD.with(|thread| {
-        if thread.get() == 0 {
-            thread.set(THREADS.fetch_add(1, Relaxed));
-        }
-        thread.get()
-    })
-}
 
 /// A section that is open. What it reads was current within the bound before it began, if it
 /// [ends](ArenaSection::finish) without an error: until then it may be anything, but never a fault.
@@ -85,7 +70,7 @@ struct Begun {
 impl Drop for ArenaSection<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.at.open.leave(self.counted);
+        self.at.open.leave(place(), self.counted);
     }
 }
 
@@ -98,7 +83,7 @@ impl<'a> ArenaSection<'a> {
     /// A section that is counted, or by how many ticks it would be late.
     #[inline]
     fn counted(at: &'a Attached) -> Result<Self, u64> {
-        let counted = at.open.enter(thread());
+        let counted = at.open.enter(place());
         match Self::begin(at) {
             Ok(begun) => Ok(ArenaSection {
                 at,
@@ -111,7 +96,7 @@ impl<'a> ArenaSection<'a> {
                 counted,
             }),
             Err(ticks) => {
-                at.open.leave(counted);
+                at.open.leave(place(), counted);
                 Err(ticks)
             }
         }
@@ -181,8 +166,8 @@ impl<'a> ArenaSection<'a> {
     /// What a pointer leads to may be looked at, part by part.
     #[inline]
     pub(super) fn see<T>(&self, pointer: Pointer<T>) -> Result<(), ArenaError> {
-        self.at.check(pointer)?;
-        self.see_at(pointer.to, pointer.extent())
+        let extent = self.at.check(pointer)?;
+        self.see_at(pointer.to, extent)
     }
 
     /// The same, of an object that is there.
@@ -278,14 +263,16 @@ impl<'a> ArenaSection<'a> {
 }
 
 impl Attached {
-    /// Whether an object of this size begins where a pointer leads.
+    /// The object of this size that begins where a pointer leads.
     #[inline]
-    pub fn check<T>(&self, pointer: Pointer<T>) -> Result<(), ArenaError> {
+    pub fn check<T>(&self, pointer: Pointer<T>) -> Result<Extent, ArenaError> {
         let (line, len) = (pointer.to.line, size_of::<T>());
         let extent = self.object(line, len)?;
         let fits = lines_of::<T>().next_power_of_two() == u64::from(extent.lines);
-        fits.then_some(())
-            .ok_or(ArenaError::BadPointer { line, len })
+        match fits {
+            true => Ok(extent),
+            false => Err(ArenaError::BadPointer { line, len }),
+        }
     }
 
     /// The object that begins with this line, which so many bytes are expected of.
@@ -293,13 +280,11 @@ impl Attached {
     pub fn object(&self, line: u64, len: usize) -> Result<Extent, ArenaError> {
         let bad = ArenaError::BadPointer { line, len };
         let at = self.slab(line).ok_or(bad)?;
-        let class = match self.classes[at].load(Relaxed) {
-            0 => self.learn_class(at).ok_or(bad)?,
-            class => class,
-        };
+        let class = self.class_of(at).ok_or(bad)?;
         let lines = 1u16 << (class - 1);
         let within = (line - self.first) % SLAB_LINES;
-        match within.is_multiple_of(lines.into()) {
+        // A division would cost as much as the rest of a read.
+        match within & (u64::from(lines) - 1) == 0 {
             true => Ok(Extent { line, lines }),
             false => Err(bad),
         }
@@ -314,16 +299,23 @@ impl Attached {
             .filter(|nth| *nth < self.classes.len())
     }
 
-    /// What a slab's objects are, which never changes.
+    /// What a slab's objects are, if it is in use. It never changes.
+    #[inline]
+    pub fn class_of(&self, nth: usize) -> Option<u8> {
+        match self.classes.get(nth)?.load(Relaxed) {
+            0 => self.learn_class(nth),
+            class => Some(class),
+        }
+    }
+
     #[cold]
-    fn learn_class(&self, at: usize) -> Option<u8> {
-        let (domain, nth) = self.front.slab_of(self.first + at as u64 * SLAB_LINES)?;
-        let word = self.front.about(domain, nth);
-        let class = self.lines.load_past(word as usize);
-        let class = u8::try_from(class)
-            .ok()
-            .filter(|class| (1..=11).contains(class))?;
-        self.classes[at].store(class, Relaxed);
+    fn learn_class(&self, nth: usize) -> Option<u8> {
+        let class = self.front.users(nth as u64).find_map(|by| {
+            let word = self.front.class(by, nth as u64);
+            let class = u8::try_from(self.lines.load_past(word as usize)).ok()?;
+            (1..=11).contains(&class).then_some(class)
+        })?;
+        self.classes[nth].store(class, Relaxed);
         Some(class)
     }
 

@@ -1,6 +1,7 @@
 //! Writing objects, and the memory for them.
 
 use super::arena::Attached;
+use super::estate::{Estate, Gain};
 use super::lines::WORDS;
 use super::pointer::{ArenaSlot, Fresh, MOST, Pointer, lines_for};
 use crate::backoff::Backoff;
@@ -9,27 +10,24 @@ use crate::error::ArenaError;
 use crate::locked::MutexGuard;
 use rackmem_fabric::Whole;
 use rackmem_proto::bi::{
-    BiPtr, Board, Bound, Change, DomainRow, Extent, Extents, Phase, Presence, Queue, RingFull,
-    RingOwner, Roll, Tick, Tracking,
+    BiPtr, Board, Bound, Change, DomainRow, Extent, Phase, Presence, Queue, RingFull, RingOwner,
+    Roll, Tick, Tracking,
 };
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 
 /// What a domain has modified and freed, and what it has to give out.
 pub(super) struct Storing {
-    rings: [RingOwner; 2],
-    roll: Roll,
-    free: Extents,
-    /// Slabs that it has begun to use in this life.
-    next_slab: u64,
+    pub rings: [RingOwner; 2],
+    pub roll: Roll,
+    pub estate: Estate,
 }
 
 impl Storing {
-    pub fn new(me: u8, bound: Bound) -> Self {
+    pub fn new(me: u8, bound: Bound, slabs: u64) -> Self {
         Storing {
             rings: Queue::BOTH.map(|queue| RingOwner::new(me, queue)),
             roll: Roll::new(bound, None),
-            free: Extents::default(),
-            next_slab: 0,
+            estate: Estate::new(slabs),
         }
     }
 }
@@ -53,6 +51,7 @@ impl Attached {
     pub fn reclaim(&self) -> usize {
         let mut storing = self.storing.lock().whole();
         let kept = storing.rings.iter().any(|ring| ring.kept() > 0);
+        let kept = kept || storing.estate.waiting() > 0;
         // After it has left, its rings are those of another life.
         match kept && !self.over.load(SeqCst) {
             true => self.reclaim_in(&mut storing),
@@ -62,19 +61,16 @@ impl Attached {
 
     fn reclaim_in(&self, storing: &mut Storing) -> usize {
         let before = self.horizon_of(storing);
-        let mut board = self.board();
-        storing.rings[0].trim(before[0], &mut board);
-        let freed = storing.rings[1].trim(before[1], &mut board);
-        for extent in &freed {
-            storing.free.give(*extent);
-        }
-        self.counters.reused.fetch_add(freed.len() as u64, Relaxed);
-        freed.len()
+        storing.rings[0].trim(before[0], &mut self.board());
+        let freed = self.give_due(storing, before[1]);
+        self.counters.reused.fetch_add(freed as u64, Relaxed);
+        freed
     }
 
     /// Freed objects whose memory is not free yet.
     pub fn waiting(&self) -> u64 {
-        self.storing.lock().whole().rings[1].kept()
+        let storing = self.storing.lock().whole();
+        storing.rings[1].kept() + storing.estate.waiting() as u64
     }
 
     /// The live domain that has quiesced least lately.
@@ -88,10 +84,11 @@ impl Attached {
             .map_or(0, |(domain, _)| domain.into())
     }
 
-    /// Tries until there is room, and memory of others comes back meanwhile.
+    /// Tries until there is room: memory comes back meanwhile, or `more` of it is found.
     fn patiently<R>(
         &self,
         mut f: impl FnMut(&mut Storing) -> Result<R, ArenaError>,
+        more: impl Fn() -> Result<Gain, ArenaError>,
     ) -> Result<R, ArenaError> {
         let mut backoff = Backoff::new(self.node.inner.access.patience);
         loop {
@@ -100,13 +97,18 @@ impl Attached {
                 Err(full @ (ArenaError::RingFull { .. } | ArenaError::ArenaFull { .. })) => full,
                 done => return done,
             };
-            let waiting =
-                storing.rings[1].kept() > 0 || matches!(full, ArenaError::RingFull { .. });
+            let waiting = storing.rings[1].kept() > 0
+                || storing.estate.waiting() > 0
+                || matches!(full, ArenaError::RingFull { .. });
             if self.reclaim_in(&mut storing) > 0 {
                 continue;
             }
             drop(storing);
-            if !waiting || !backoff.wait() {
+            let more = more()?;
+            if more == Gain::Some {
+                continue;
+            }
+            if (!waiting && more == Gain::Nothing) || !backoff.wait() {
                 return Err(match full {
                     ArenaError::RingFull { .. } => ArenaError::RingFull {
                         slowest: self.slowest(),
@@ -122,10 +124,11 @@ impl Attached {
     fn enter(&self, queue: Queue, extents: &[Extent]) -> Result<Entered, ArenaError> {
         let mut entered = Entered::new();
         for extent in extents.iter().filter(|extent| extent.lines > 0) {
-            let nth = self.patiently(|storing| {
+            let push = |storing: &mut Storing| {
                 let pushed = storing.rings[queue as usize].push(*extent, &mut self.board());
                 pushed.map_err(|RingFull| ArenaError::RingFull { slowest: 0 })
-            });
+            };
+            let nth = self.patiently(push, || Ok(Gain::Nothing));
             match nth {
                 Ok(nth) => entered.push((nth, *extent)),
                 Err(error) => {
@@ -160,17 +163,22 @@ impl Attached {
         while let Some(phase) = change.phase() {
             match phase {
                 Phase::Intend => entered[0] = self.enter(Queue::Modified, &[line, new])?,
-                Phase::WriteBack => self.lines.write_back(new),
-                Phase::Clock => {}
-                Phase::Link => {
-                    // A process that the rack does without does not store any more.
+                // A process that the rack does without does not store any more: neither what it
+                // has of the object in its cache, nor the word.
+                Phase::WriteBack | Phase::Link => {
                     if let Err(error) = self.node.confirm() {
                         let [modified, _] = entered;
                         self.stamp(Queue::Modified, modified, self.now());
                         return Err(error.into());
                     }
-                    self.lines.store(at as usize, to(change.clock()));
+                    if phase == Phase::Link {
+                        self.lines.store(at as usize, to(change.clock()));
+                    } else {
+                        self.lines.write_back(new);
+                        self.claim(new);
+                    }
                 }
+                Phase::Clock => {}
                 Phase::Publish => self.lines.write_back(line),
                 Phase::Retire => entered[1] = self.enter(Queue::Freed, &[old])?,
                 Phase::Stamp(queue) => {
@@ -184,28 +192,15 @@ impl Attached {
     }
 
     fn take(&self, lines: u64) -> Result<Extent, ArenaError> {
-        self.patiently(|storing| {
-            if let Some(extent) = storing.free.take(lines) {
-                return Ok(extent);
-            }
-            let class = Extents::rounded(lines).unwrap_or(1).ilog2() as u64 + 1;
-            while storing.next_slab < self.front.slabs {
-                let nth = storing.next_slab;
-                storing.next_slab += 1;
-                let about = self.front.about(self.me, nth) as usize;
-                // What an earlier life has given out may still be read.
-                if self.lines.load_past(about) != 0 {
-                    continue;
-                }
-                self.lines.store_through(about, class);
-                storing.free.add_slab(self.front.slab(self.me, nth), lines);
-                let taken = storing.free.take(lines);
-                return taken.ok_or(ArenaError::ArenaFull { share: 0 });
-            }
-            Err(ArenaError::ArenaFull {
-                share: self.front.slabs * MOST as u64,
-            })
-        })
+        let share = self.front.slabs * MOST as u64;
+        let take = |storing: &mut Storing| {
+            let taken = self.take_here(&mut storing.estate, lines);
+            taken.ok_or(ArenaError::ArenaFull { share })
+        };
+        let taken = self.patiently(take, || self.take_over(lines))?;
+        // A process that the rack does without may have been taken over from.
+        self.node.confirm()?;
+        Ok(taken)
     }
 }
 
