@@ -17,6 +17,9 @@ fn explored(scenario: &Scenario, defect: Option<Defect>) -> Report {
 /// States that there are.
 const SIZES: &[(&str, usize)] = &[
     ("bi-calm", 28_987),
+    ("bi-stale", 197_474),
+    ("bi-long-section", 219_402),
+    ("bi-pause", 859_590),
     ("bi-reuse", 422_215),
     ("bi-order", 196_886),
     ("bi-prefetch", 222_533),

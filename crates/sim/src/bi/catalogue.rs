@@ -41,6 +41,31 @@ pub const SCENARIOS: &[Scenario] = &[
         ..BASE
     },
     Scenario {
+        name: "bi-stale",
+        about: "a reader that is behind: it reads what is old within the bound, or has to wait",
+        lag: 3,
+        bound: Bound { lag: 1, section: 1 },
+        readers: &[&[&[Read, Read]]],
+        shows: &[Hit, StaleRead, WaitedToEnter],
+        ..BASE
+    },
+    Scenario {
+        name: "bi-long-section",
+        about: "a section that lasts longer than it may",
+        lag: 4,
+        readers: &[&[&[Read, Read]]],
+        shows: &[SectionTooLong, StaleRead],
+        ..BASE
+    },
+    Scenario {
+        name: "bi-pause",
+        about: "a domain that stops for longer than the bound, is waited for, and goes on",
+        changes: 2,
+        lag: 6,
+        shows: &[Reused, WaitedForMemory, WaitedToEnter, SectionTooLong],
+        ..BASE
+    },
+    Scenario {
         name: "bi-reuse",
         about: "memory that a reader reads is freed and reused",
         lag: 4,
