@@ -11,6 +11,7 @@ pub mod dbm;
 pub mod dropin;
 pub mod failover;
 pub mod failover_sim;
+pub mod graph;
 pub mod hit;
 pub mod keys;
 pub mod kv;

@@ -1,11 +1,12 @@
 //! Items that all nodes read and write now and then, under the bounded contract and coherent.
+//! A write is one store in both; with a lock of the region around it, too.
 
 use super::super::{BenchError, Result};
 use super::Options;
 use crate::report::Report;
 use crate::timing;
 use rackmem::bounded::Domain;
-use rackmem::{Contract, Mode, Rack, RegionSpec, Shared};
+use rackmem::{Contract, Fabric, Mode, Rack, RegionSpec, Shared};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Values that are shared.
@@ -29,8 +30,13 @@ type Operate<'a> = Box<dyn Fn(usize, bool) -> bool + Sync + 'a>;
 
 /// Rates and packets of both, by a thread a node. What is refused because it is late counts as no
 /// operation.
-pub(super) fn run(options: &Options, nodes: usize, report: &mut Report) -> Result<()> {
-    let rack = Rack::builder(nodes).mode(Mode::HomeOnly).build()?;
+pub(super) fn run(
+    options: &Options,
+    (nodes, fabric): (usize, Fabric),
+    report: &mut Report,
+) -> Result<()> {
+    let rack = Rack::builder(nodes).fabric(fabric).mode(Mode::HomeOnly);
+    let rack = rack.build()?;
     let shared: Vec<Shared<u64>> = (0..ITEMS)
         .map(|nth| rack.node(nth % nodes).alloc_isolated(0u64))
         .collect::<rackmem::Result<_, _>>()?;
@@ -63,6 +69,15 @@ pub(super) fn run(options: &Options, nodes: usize, report: &mut Report) -> Resul
         Box::new(move |nth, writes| {
             let (domain, item) = (&domains[nth % nodes], nth / nodes);
             match writes {
+                true => domain.set(item, &1).is_ok(),
+                false => domain.read(item).is_ok(),
+            }
+        })
+    });
+    let locked = domains.iter().map(|domains| -> Operate<'_> {
+        Box::new(move |nth, writes| {
+            let (domain, item) = (&domains[nth % nodes], nth / nodes);
+            match writes {
                 true => domain
                     .writer()
                     .is_ok_and(|mut writer| writer.set(item, &1).is_ok()),
@@ -71,22 +86,30 @@ pub(super) fn run(options: &Options, nodes: usize, report: &mut Report) -> Resul
         })
     });
     let (coherent, bounded): (Vec<_>, Vec<_>) = (coherent.collect(), bounded.collect());
+    let locked: Vec<_> = locked.collect();
     for (name, writers) in [
         ("all-write", Writers::All),
         ("owners-write", Writers::Owner),
     ] {
-        let case = format!("read-99/nodes-{nodes}/{name}");
+        let on = match fabric {
+            Fabric::Inline => String::new(),
+            fabric => format!("{}/", fabric.name()),
+        };
+        let case = format!("read-99/{on}nodes-{nodes}/{name}");
         let coherent = measure(options, &rack, (&coherent, writers))?;
-        let bounded = measure(options, &rack, (&bounded, writers))?;
+        let ways = [("bounded", &bounded), ("bounded-locked", &locked)];
         let beside = [
             format!("{case}/coherent"),
             format!("{case}/coherent/packets"),
         ];
         report.add(&beside[0], coherent.0, "ops/s")?;
         report.add(&beside[1], coherent.1, "per op")?;
-        report.add_against(&format!("{case}/bounded"), bounded.0, "ops/s", &beside[0])?;
-        let packets = format!("{case}/bounded/packets");
-        report.add_against(&packets, bounded.1, "per op", &beside[1])?;
+        for (way, operate) in ways {
+            let measured = measure(options, &rack, (operate, writers))?;
+            let case = format!("{case}/{way}");
+            report.add_against(&case, measured.0, "ops/s", &beside[0])?;
+            report.add_against(&format!("{case}/packets"), measured.1, "per op", &beside[1])?;
+        }
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ mod items;
 
 use super::{Progress, Result};
 use crate::report::Report;
+use rackmem::Fabric;
 use std::time::Duration;
 
 /// What to measure.
@@ -41,7 +42,9 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
     }
     for nodes in &options.nodes {
         progress(&format!("items of {nodes} nodes"));
-        items::run(options, *nodes, report)?;
+        for fabric in [Fabric::Inline, Fabric::Udp] {
+            items::run(options, (*nodes, fabric), report)?;
+        }
     }
     progress("how old what is read is");
     arenas::visible(options, report)?;

@@ -8,6 +8,7 @@ mod dataplane;
 mod dbm;
 mod dropin;
 mod failover;
+mod graph;
 mod hit;
 mod kv;
 mod lock;
@@ -58,6 +59,7 @@ Examples:
   rackmem bench python                           arrays of the Python package beside NumPy, shared memory and pipes
   rackmem bench bounded                          clwb, clflushopt, clflush; reads that are old by a bounded time
   rackmem bench bounded --sim                    PageRank on the paper's machine, by a model
+  rackmem bench graph                            PageRank by every engine, beside networkx, igraph, networkit
   rackmem bench loss                             1% and 5% packet loss beside none
   rackmem bench micro --sim --figure 9           a model of the Concordia paper's cluster, beside the paper
   rackmem bench lock --sim --figure 9            a model of the Soul paper's rack, beside the paper
@@ -104,6 +106,8 @@ enum Bench {
     Dropin(dropin::DropInArgs),
     /// Measure memory that is old by a bounded time, and the instructions that it takes (BI paper)
     Bounded(bounded::BoundedArgs),
+    /// Measure PageRank by every engine of `rackmem graph`, beside one thread and libraries
+    Graph(graph::GraphArgs),
     /// Measure regions with copies: beside memory without, durable, when a replica dies; etcd
     Copies(copies::CopiesArgs),
     /// Measure under packet loss, duplication and reordering, and check every answer
@@ -168,6 +172,7 @@ pub fn run(args: &BenchArgs, json: bool, options: BTreeMap<String, String>) -> R
         Bench::Bounded(args) => bench.plain("bounded", args.often.runs, &mut |_, report, tell| {
             bounded::run(args, report, tell)
         }),
+        Bench::Graph(args) => bench.graph(args),
         Bench::Copies(args) => bench.copies(args),
         Bench::Dataplane(args) => {
             bench.plain("dataplane", args.often.runs, &mut |_, report, tell| {
@@ -259,6 +264,17 @@ impl Running {
         })?;
         let told = DbmReport::new(&options, report);
         self.print(&told.report, &told.report, &told.tables())
+    }
+
+    fn graph(&self, args: &graph::GraphArgs) -> Result<Ended> {
+        let options = args.options()?;
+        let mut missing = Vec::new();
+        let report = self.measure("graph", args.runs, &mut |_, report, tell| {
+            missing = rackmem_bench::run::graph::run(&options, report, tell)?;
+            Ok(())
+        })?;
+        missing.iter().for_each(|why| eprintln!("{why}"));
+        self.print(&report, &report, &[report.table()])
     }
 
     fn copies(&self, args: &copies::CopiesArgs) -> Result<Ended> {

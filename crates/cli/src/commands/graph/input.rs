@@ -60,7 +60,8 @@ fn from_file(path: &Path) -> Result<Graph> {
     })
 }
 
-fn of_packages() -> Result<(Graph, String)> {
+/// The graph of this machine's packages, and where their list is from.
+pub fn of_packages() -> Result<(Graph, String)> {
     let loaded = packages::load().map_err(|error| {
         Failure::new(
             format!("package lists: {error}"),

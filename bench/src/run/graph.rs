@@ -1,0 +1,179 @@
+//! `bench graph`: PageRank of one graph by each way of the data from node to node, beside one
+//! thread, and beside libraries that many use, each in a process of Python of its own.
+
+use super::{BenchError, Progress, Result};
+use crate::report::Report;
+use crate::stop;
+use rackmem::{ErrorKind, Rack};
+use rackmem_graph::{Cut, CutBy, Engine, Graph, GraphError, Job, Limits, PageRank, Plan, Watch};
+use serde::Deserialize;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+const PEERS: &str = include_str!("graph_peers.py");
+/// Libraries, and what brings them.
+const LIBRARIES: [(&str, &str); 3] = [
+    ("networkx", "pip install networkx scipy"),
+    ("igraph", "pip install igraph"),
+    ("networkit", "pip install networkit"),
+];
+/// What ranks of two programs may differ by: each ends when all together change by little.
+const APART: f64 = 1e-7;
+
+/// What to measure.
+#[derive(Debug)]
+pub struct Options {
+    /// Which Python has the libraries.
+    pub python: PathBuf,
+    /// Nodes that compute together, each a thread.
+    pub nodes: Vec<usize>,
+    /// Graphs, and what they are called.
+    pub graphs: Vec<(String, Graph)>,
+}
+
+/// What a library has found.
+#[derive(Deserialize)]
+struct Found {
+    version: String,
+    seconds: f64,
+    values: Vec<f64>,
+}
+
+/// Ends a computation when the user wants no more of it.
+struct Stopping;
+
+impl Watch for Stopping {
+    fn stop(&self) -> bool {
+        stop::requested()
+    }
+}
+
+/// Runs it. What was left out, and why.
+pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Result<Vec<String>> {
+    let mut missing = Vec::new();
+    for (name, graph) in &options.graphs {
+        let program = PageRank::of(graph);
+        progress(&format!("{name}, one thread"));
+        let one = format!("{name}/one-thread");
+        let cut = Cut::new(graph, 1, CutBy::Greedy).map_err(failure)?;
+        let began = Instant::now();
+        let plan = Plan { graph, cut: &cut };
+        let ranks = rackmem_graph::reference(plan, &program, Limits::default()).values;
+        report.add(&one, ms(began.elapsed().as_secs_f64()), "ms")?;
+        for nodes in &options.nodes {
+            let cut = Cut::new(graph, *nodes, CutBy::Greedy).map_err(failure)?;
+            let plan = Plan { graph, cut: &cut };
+            for engine in Engine::ALL {
+                progress(&format!("{name}, {nodes} nodes, {engine}"));
+                let case = format!("{name}/nodes-{nodes}/{engine}");
+                let job = Job {
+                    watch: &Stopping,
+                    ..Job::new("bench", plan, engine)
+                };
+                let found = ours(&case, (&program, &job), (*nodes, &one), report)?;
+                close(&case, &found, &ranks)?;
+            }
+        }
+        for (library, get) in LIBRARIES {
+            progress(&format!("{name}, {library}"));
+            match peer(&options.python, library, (graph, &program)) {
+                Ok(found) => {
+                    let case = format!("{name}/{library}-{}", found.version);
+                    close(&case, &found.values, &ranks)?;
+                    report.add_against(&case, ms(found.seconds), "ms", &one)?;
+                }
+                Err(why) => missing.push(format!("skipped: {name}/{library}: {why} ({get})")),
+            }
+        }
+    }
+    missing.sort_unstable();
+    missing.dedup();
+    Ok(missing)
+}
+
+/// One engine: its time, its steps, and packets that agents have received in one.
+fn ours(
+    case: &str,
+    (program, job): (&PageRank, &Job<'_>),
+    (nodes, one): (usize, &str),
+    report: &mut Report,
+) -> Result<Vec<f64>> {
+    let rack = Rack::local(nodes)?;
+    let packets = || -> u64 {
+        let metrics = rack.metrics();
+        metrics.nodes.iter().map(|node| node.received.total()).sum()
+    };
+    let (before, began) = (packets(), Instant::now());
+    let found = rackmem_graph::run(rack.nodes(), program, job).map_err(failure)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let steps = found.worked.steps.len().max(1) as f64;
+    report.add_against(case, ms(seconds), "ms", one)?;
+    report.add(&format!("{case}/steps"), steps, "steps")?;
+    let each = (packets() - before) as f64 / steps;
+    report.add(&format!("{case}/packets"), each, "per step")?;
+    Ok(found.values)
+}
+
+fn ms(seconds: f64) -> f64 {
+    seconds * 1e3
+}
+
+fn failure(error: GraphError) -> BenchError {
+    match error {
+        GraphError::Rack(error) if error.kind() == ErrorKind::Closed => BenchError::Stopped,
+        GraphError::Rack(error) => error.into(),
+        GraphError::Stopped => BenchError::Stopped,
+        error => BenchError::Missing(error.to_string()),
+    }
+}
+
+/// Two programs have found the same.
+fn close(case: &str, found: &[f64], ranks: &[f64]) -> Result<()> {
+    let pairs = found.iter().zip(ranks);
+    let apart = pairs.map(|(one, other)| (one - other).abs());
+    let apart = apart.fold(0.0, f64::max);
+    match found.len() == ranks.len() && apart <= APART {
+        true => Ok(()),
+        false => {
+            let what = format!("{case}: a rank is {apart} from that of one thread");
+            Err(BenchError::Broken(what))
+        }
+    }
+}
+
+/// A library on the same graph, or why not.
+fn peer(
+    python: &Path,
+    library: &str,
+    (graph, program): (&Graph, &PageRank),
+) -> std::result::Result<Found, String> {
+    let numbers = [program.damping, program.tolerance].map(|number| number.to_string());
+    let mut child = Command::new(python)
+        .args(["-c", PEERS, library, &graph.vertices().to_string()])
+        .args(numbers)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("{}: {error}", python.display()))?;
+    // It may have ended already, and says why on its standard error.
+    let _ = child.stdin.take().map(|input| write(graph, input));
+    let output = child
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(said.lines().last().unwrap_or_default().to_owned());
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
+}
+
+fn write(graph: &Graph, input: impl Write) -> std::io::Result<()> {
+    let mut input = BufWriter::new(input);
+    for edge in graph.edges() {
+        writeln!(input, "{} {}", edge.source, edge.target)?;
+    }
+    input.flush()
+}

@@ -1,0 +1,45 @@
+//! Options of `rackmem bench graph`.
+
+use crate::commands::graph::input;
+use crate::failure::Result;
+use clap::Args;
+use rackmem_bench::run::graph;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct GraphArgs {
+    /// Compute on N nodes, from 1 to 8; several: each number
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "2,4", value_parser = nodes)]
+    nodes: Vec<usize>,
+    /// Draw a random graph of 2^N vertices beside that of packages, N from 10 to 22
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(value_parser = clap::value_parser!(u32).range(10..=22))]
+    rmat: u32,
+    /// Run FILE, a Python with networkx and scipy, igraph or networkit
+    #[arg(long, value_name = "FILE", default_value = "python3")]
+    python: PathBuf,
+    /// Measure everything N times; the median of each case counts
+    #[arg(long, value_name = "N", default_value = "3", value_parser = super::often::runs)]
+    pub runs: usize,
+}
+
+fn nodes(text: &str) -> std::result::Result<usize, String> {
+    let nodes = text.parse().ok().filter(|nodes| (1..=8).contains(nodes));
+    nodes.ok_or_else(|| "1 to 8 nodes compute together".to_owned())
+}
+
+impl GraphArgs {
+    /// With the graphs that it is about.
+    pub fn options(&self) -> Result<graph::Options> {
+        let (packages, _) = input::of_packages()?;
+        let random = rackmem_graph::rmat(self.rmat, 1).map_err(input::failure)?;
+        Ok(graph::Options {
+            python: self.python.clone(),
+            nodes: self.nodes.clone(),
+            graphs: vec![
+                ("packages".to_owned(), packages),
+                (format!("rmat-{}", self.rmat), random),
+            ],
+        })
+    }
+}
