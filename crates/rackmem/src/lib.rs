@@ -45,6 +45,7 @@ mod rack;
 mod region;
 mod replicated;
 mod sync;
+mod threads;
 mod wait;
 pub mod waiting;
 

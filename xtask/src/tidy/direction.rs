@@ -103,7 +103,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         folder: "bench",
         below: &[
-            WIRE, PROTO, BASELINES, SIM, FABRIC, RACKMEM, KV, TXN, DBM, HOSTS, XDP,
+            WIRE, PROTO, BASELINES, SIM, FABRIC, RACKMEM, KV, GRAPH, TXN, DBM, HOSTS, XDP,
         ],
         tests: &[],
         outside: None,

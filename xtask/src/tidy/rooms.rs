@@ -9,7 +9,9 @@ const LIBRARY: &str = "crates/rackmem/src/";
 
 /// Folders, or files beside them, each of which names only those before it and itself.
 const ROOMS: &[&str] = &[
+    "fences",
     "sync",
+    "threads",
     "backoff",
     "wait",
     "error",

@@ -11,7 +11,6 @@ mod domain;
 mod mapped;
 mod places;
 mod steering;
-pub(crate) mod threads;
 mod writing;
 
 pub use domain::{Domain, Pinned};

@@ -3,7 +3,6 @@
 //! What a packet means is `rackmem_proto::bi::cached`'s; here are a lock around that value and the
 //! way of its packets. A program's copies are in its `bounded::Domain`.
 
-use crate::bounded::threads::{self, PLACES};
 use crate::error::{AccessError, AllocError, RackError};
 use crate::host::access::Access;
 use crate::host::askers::Askers;
@@ -11,6 +10,7 @@ use crate::host::here::Here;
 use crate::host::metrics::BoundedCounts;
 use crate::host::objects::not_done;
 use crate::host::replicated::post;
+use crate::threads::{self, PLACES};
 use rackmem_fabric::{Body, Nobody, Whole};
 use rackmem_proto::bi::cached::{Bi, BiAsk, BiOut, BiReply, Stock};
 use rackmem_proto::call::Parcel;

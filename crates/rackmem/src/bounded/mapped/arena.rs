@@ -1,7 +1,6 @@
 //! An arena: memory that all nodes have mapped, in a program's hands.
 
 use super::super::counter::{Deadline, Moment};
-use super::super::threads::PLACES;
 use super::counts::ArenaCounters;
 use super::emulated::PrivateCache;
 use super::file::{MappedFile, no_file, open, reserve};
@@ -19,6 +18,7 @@ use crate::error::ArenaError;
 use crate::fences::use_unequal_fences;
 use crate::locked;
 use crate::node::Node;
+use crate::threads::PLACES;
 use rackmem_fabric::Whole;
 use rackmem_proto::bi::{BiClock, Board, BoardIn, Bound, Presence, Tick};
 use std::fs::OpenOptions;

@@ -1,13 +1,13 @@
 //! A section, and what is read in it.
 
 use super::super::counter;
-use super::super::threads::place;
 use super::arena::Attached;
 use super::lines::WORDS;
 use super::open_sections::Counted;
 use super::pointer::{ArenaSlot, Pointer, lines_of};
 use crate::bytes::value::Value;
 use crate::error::ArenaError;
+use crate::threads::place;
 use rackmem_proto::bi::{BiPtr, Extent, LINE, ReadSection, SLAB_LINES, Tick};
 use std::cell::Cell;
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
