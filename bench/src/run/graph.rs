@@ -8,9 +8,9 @@ use rackmem::{ErrorKind, Rack};
 use rackmem_graph::{Cut, CutBy, Engine, Graph, GraphError, Job, Limits, PageRank, Plan, Watch};
 use serde::Deserialize;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const PEERS: &str = include_str!("graph_peers.py");
 /// Libraries, and what brings them.
@@ -29,6 +29,8 @@ pub struct Options {
     pub python: PathBuf,
     /// Nodes that compute together, each a thread.
     pub nodes: Vec<usize>,
+    /// How long each case is computed again and again, once at least; the median of its times counts.
+    pub duration: Duration,
     /// Graphs, and what they are called.
     pub graphs: Vec<(String, Graph)>,
 }
@@ -58,10 +60,13 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
         progress(&format!("{name}, one thread"));
         let one = format!("{name}/one-thread");
         let cut = Cut::new(graph, 1, CutBy::Greedy).map_err(failure)?;
-        let began = Instant::now();
-        let plan = Plan { graph, cut: &cut };
-        let ranks = rackmem_graph::reference(plan, &program, Limits::default()).values;
-        report.add(&one, ms(began.elapsed().as_secs_f64()), "ms")?;
+        let (seconds, ranks) = again(options.duration, || {
+            let began = Instant::now();
+            let plan = Plan { graph, cut: &cut };
+            let ranks = rackmem_graph::reference(plan, &program, Limits::default()).values;
+            Ok((began.elapsed().as_secs_f64(), ranks))
+        })?;
+        report.add(&one, ms(seconds), "ms")?;
         for nodes in &options.nodes {
             let cut = Cut::new(graph, *nodes, CutBy::Greedy).map_err(failure)?;
             let plan = Plan { graph, cut: &cut };
@@ -72,13 +77,16 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
                     watch: &Stopping,
                     ..Job::new("bench", plan, engine)
                 };
-                let found = ours(&case, (&program, &job), (*nodes, &one), report)?;
-                close(&case, &found, &ranks)?;
+                let (seconds, told) = again(options.duration, || ours((&program, &job), *nodes))?;
+                close(&case, &told.values, &ranks)?;
+                report.add_against(&case, ms(seconds), "ms", &one)?;
+                report.add(&format!("{case}/steps"), told.steps, "steps")?;
+                report.add(&format!("{case}/packets"), told.packets, "per step")?;
             }
         }
         for (library, get) in LIBRARIES {
             progress(&format!("{name}, {library}"));
-            match peer(&options.python, library, (graph, &program)) {
+            match peer(options, library, (graph, &program)) {
                 Ok(found) => {
                     let case = format!("{name}/{library}-{}", found.version);
                     close(&case, &found.values, &ranks)?;
@@ -93,13 +101,31 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
     Ok(missing)
 }
 
-/// One engine: its time, its steps, and packets that agents have received in one.
-fn ours(
-    case: &str,
-    (program, job): (&PageRank, &Job<'_>),
-    (nodes, one): (usize, &str),
-    report: &mut Report,
-) -> Result<Vec<f64>> {
+/// Does it until the time is over, once at least: the median of the times that it tells, and what it
+/// has told last.
+fn again<T>(duration: Duration, mut once: impl FnMut() -> Result<(f64, T)>) -> Result<(f64, T)> {
+    let began = Instant::now();
+    let mut times = Vec::new();
+    loop {
+        let (seconds, told) = once()?;
+        times.push(seconds);
+        if began.elapsed() >= duration || stop::requested() {
+            times.sort_by(f64::total_cmp);
+            return Ok((times[times.len() / 2], told));
+        }
+    }
+}
+
+/// What an engine has found.
+struct Ours {
+    values: Vec<f64>,
+    steps: f64,
+    /// That agents have received in a step.
+    packets: f64,
+}
+
+/// One engine in a rack of its own, and how long it has computed.
+fn ours((program, job): (&PageRank, &Job<'_>), nodes: usize) -> Result<(f64, Ours)> {
     let rack = Rack::local(nodes)?;
     let packets = || -> u64 {
         let metrics = rack.metrics();
@@ -109,11 +135,12 @@ fn ours(
     let found = rackmem_graph::run(rack.nodes(), program, job).map_err(failure)?;
     let seconds = began.elapsed().as_secs_f64();
     let steps = found.worked.steps.len().max(1) as f64;
-    report.add_against(case, ms(seconds), "ms", one)?;
-    report.add(&format!("{case}/steps"), steps, "steps")?;
-    let each = (packets() - before) as f64 / steps;
-    report.add(&format!("{case}/packets"), each, "per step")?;
-    Ok(found.values)
+    let told = Ours {
+        values: found.values,
+        steps,
+        packets: (packets() - before) as f64 / steps,
+    };
+    Ok((seconds, told))
 }
 
 fn ms(seconds: f64) -> f64 {
@@ -145,14 +172,17 @@ fn close(case: &str, found: &[f64], ranks: &[f64]) -> Result<()> {
 
 /// A library on the same graph, or why not.
 fn peer(
-    python: &Path,
+    options: &Options,
     library: &str,
     (graph, program): (&Graph, &PageRank),
 ) -> std::result::Result<Found, String> {
+    let python = &options.python;
+    let duration = options.duration.as_secs_f64().to_string();
     let numbers = [program.damping, program.tolerance].map(|number| number.to_string());
     let mut child = Command::new(python)
         .args(["-c", PEERS, library, &graph.vertices().to_string()])
         .args(numbers)
+        .arg(duration)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -156,7 +156,7 @@ impl SwitchProgram {
     }
 
     /// The tags in the sets from `from` on, with their sets, as many whole sets as `room` records
-    /// hold and [`SETS_A_READ`] at most, and the set to go on with (or how many sets there are:
+    /// hold and 512 at most, and the set to go on with (or how many sets there are:
     /// that was all).
     pub fn tags(&self, from: usize, room: usize) -> (Vec<Record>, usize) {
         let mut records = Vec::new();

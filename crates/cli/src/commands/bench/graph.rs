@@ -1,5 +1,6 @@
 //! Options of `rackmem bench graph`.
 
+use super::often::Often;
 use crate::commands::graph::input;
 use crate::failure::Result;
 use clap::Args;
@@ -18,9 +19,8 @@ pub struct GraphArgs {
     /// Run FILE, a Python with networkx and scipy, igraph or networkit
     #[arg(long, value_name = "FILE", default_value = "python3")]
     python: PathBuf,
-    /// Measure everything N times; the median of each case counts
-    #[arg(long, value_name = "N", default_value = "3", value_parser = super::often::runs)]
-    pub runs: usize,
+    #[command(flatten)]
+    pub often: Often<3, 1000>,
 }
 
 fn nodes(text: &str) -> std::result::Result<usize, String> {
@@ -36,6 +36,7 @@ impl GraphArgs {
         Ok(graph::Options {
             python: self.python.clone(),
             nodes: self.nodes.clone(),
+            duration: self.often.time(),
             graphs: vec![
                 ("packages".to_owned(), packages),
                 (format!("rmat-{}", self.rmat), random),

@@ -269,7 +269,7 @@ impl Running {
     fn graph(&self, args: &graph::GraphArgs) -> Result<Ended> {
         let options = args.options()?;
         let mut missing = Vec::new();
-        let report = self.measure("graph", args.runs, &mut |_, report, tell| {
+        let report = self.measure("graph", args.often.runs, &mut |_, report, tell| {
             missing = rackmem_bench::run::graph::run(&options, report, tell)?;
             Ok(())
         })?;

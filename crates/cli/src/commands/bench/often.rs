@@ -48,8 +48,7 @@ fn usual(ms: u64) -> Option<&'static str> {
     }
 }
 
-/// A number of runs; for clap.
-pub fn runs(text: &str) -> Result<usize, String> {
+fn runs(text: &str) -> Result<usize, String> {
     let number = text.parse::<u64>().ok();
     let number = number.filter(|number| (1..=MAX_RUNS).contains(number));
     let number = number.ok_or_else(|| format!("runs are 1 to {MAX_RUNS}"))?;
