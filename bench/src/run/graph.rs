@@ -29,7 +29,8 @@ pub struct Options {
     pub python: PathBuf,
     /// Nodes that compute together, each a thread.
     pub nodes: Vec<usize>,
-    /// How long each case is computed again and again, once at least; the median of its times counts.
+    /// How long each case is computed again and again, once at least;
+    /// the median of its times counts.
     pub duration: Duration,
     /// Graphs, and what they are called.
     pub graphs: Vec<(String, Graph)>,
@@ -101,8 +102,8 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
     Ok(missing)
 }
 
-/// Does it until the time is over, once at least: the median of the times that it tells, and what it
-/// has told last.
+/// Does it until the time is over, once at least: the median of the times that it tells,
+/// and what it has told last.
 fn again<T>(duration: Duration, mut once: impl FnMut() -> Result<(f64, T)>) -> Result<(f64, T)> {
     let began = Instant::now();
     let mut times = Vec::new();

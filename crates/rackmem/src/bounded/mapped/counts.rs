@@ -21,7 +21,8 @@ pub(super) struct ArenaCounters {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ArenaCounts {
-    /// Sections that had to quiesce first, or have ended as [`ArenaError::Late`].
+    /// Sections that had to quiesce first, or have ended as
+    /// [`ArenaError::Late`](crate::ArenaError::Late).
     pub late: u64,
     /// Objects that were dropped before they were read, for their pointers were young.
     pub young: u64,
