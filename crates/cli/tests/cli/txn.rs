@@ -156,7 +156,11 @@ fn a_database_with_copies_outlives_processes() {
         assert!(survived["gap_seconds"].as_f64() > Some(0.0), "{told}");
         assert!(survived["counted"]["orders"].as_u64() > Some(0), "{told}");
         let judged = &told["judged"];
-        assert!(judged["transactions"].as_u64() > Some(100), "{told}");
+        // How many there are is the machine's affair; all that survivors know of are judged.
+        let kinds = told["transactions"].as_array().into_iter().flatten();
+        let committed: u64 = kinds.filter_map(|kind| kind["committed"].as_u64()).sum();
+        assert!(committed > 0, "{told}");
+        assert!(judged["transactions"].as_u64() >= Some(committed), "{told}");
         assert!(
             judged["cut_off"].is_u64() && judged["disorder"].is_null(),
             "{told}"
