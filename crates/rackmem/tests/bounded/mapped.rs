@@ -34,6 +34,38 @@ impl Drop for ArenaFile {
     }
 }
 
+/// A folder with the members of a rack of two processes, that goes with this value.
+pub struct Members(pub PathBuf);
+
+impl Members {
+    /// With what the rack is described by.
+    pub fn new(name: &str, lease: Duration) -> (Self, String) {
+        let name = format!("rackmem-arenas-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let addresses = rackmem_hosts::addresses(2);
+        let text = format!(
+            "fabric = \"shm\"\nnodes = [\"{}\", \"{}\"]\nmembership = \"dir:{}\"\n\
+             memory = {}\ncache = {}\npatience = \"{}ms\"\nlease = \"{}ms\"\n",
+            addresses[0],
+            addresses[1],
+            folder.display(),
+            64 << 20,
+            1 << 20,
+            LONG.as_millis(),
+            lease.as_millis(),
+        );
+        (Members(folder), text)
+    }
+}
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 fn spec(file: &ArenaFile, bound: Duration) -> ArenaSpec {
     ArenaSpec::new(&file.0, 1 << 20).bound(bound).emulated()
 }

@@ -3,12 +3,12 @@
 
 use crate::LONG;
 use crate::child::ChildTest;
-use crate::mapped::ArenaFile;
+use crate::mapped::{ArenaFile, Members};
 use rackmem::bounded::{Arena, ArenaSlot, ArenaSpec};
 use rackmem::locked::Lock;
 use rackmem::{ArenaError, Config, Rack};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const RACK: &str = "RACKMEM_TEST_ARENA";
@@ -39,48 +39,27 @@ struct Story {
     arena: Arena,
     lock: Lock,
     text: String,
-    folder: PathBuf,
+    members: Members,
     _file: ArenaFile,
     /// When each number was superseded.
     superseded: Vec<u64>,
 }
 
-impl Drop for Story {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
 impl Story {
     fn new(name: &str, lease: Duration) -> Self {
-        let addresses = rackmem_hosts::addresses(2);
         let file = ArenaFile::new(name);
-        let folder = format!("rackmem-arenas-{name}-{}", std::process::id());
-        let folder = std::env::temp_dir().join(folder);
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        let text = format!(
-            "fabric = \"shm\"\nnodes = [\"{}\", \"{}\"]\nmembership = \"dir:{}\"\n\
-             memory = {}\ncache = {}\npatience = \"{}ms\"\nlease = \"{}ms\"\n",
-            addresses[0],
-            addresses[1],
-            folder.display(),
-            64 << 20,
-            1 << 20,
-            LONG.as_millis(),
-            lease.as_millis(),
-        );
+        let (members, text) = Members::new(name, lease);
         let rack = Rack::join(&Config::parse(&text).unwrap(), 0).unwrap();
         let arena = Arena::create(&rack.node(0), &spec(&file.0)).unwrap();
         let lock = Lock::create(&rack.node(0), ()).unwrap();
-        let samples = folder.join("samples");
+        let samples = members.0.join("samples");
         let text = format!("{}\n{}\n{text}", file.0.display(), samples.display());
         let mut story = Story {
             rack,
             arena,
             lock,
             text,
-            folder,
+            members,
             _file: file,
             superseded: Vec::new(),
         };
@@ -112,7 +91,7 @@ impl Story {
 
     /// Judges what the reader has believed: number, and when its section began.
     fn judge(&self) -> usize {
-        let samples = std::fs::read_to_string(self.folder.join("samples")).unwrap();
+        let samples = std::fs::read_to_string(self.members.0.join("samples")).unwrap();
         let mut count = 0;
         for line in samples.lines() {
             let Some((number, began)) = line.split_once(' ') else {

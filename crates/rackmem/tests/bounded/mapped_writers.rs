@@ -4,11 +4,11 @@
 
 use crate::LONG;
 use crate::child::ChildTest;
-use crate::mapped::ArenaFile;
+use crate::mapped::{ArenaFile, Members};
 use rackmem::bounded::{Arena, ArenaSlot, ArenaSpec, Pointer};
 use rackmem::locked::Lock;
 use rackmem::{ArenaError, Config, Rack};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const RACK: &str = "RACKMEM_TEST_ARENA_WRITER";
@@ -36,36 +36,15 @@ struct Story {
     arena: Arena,
     lock: Lock,
     text: String,
-    folder: PathBuf,
+    _members: Members,
     _file: ArenaFile,
-}
-
-impl Drop for Story {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
 }
 
 impl Story {
     fn new(name: &str, emulated: bool) -> Self {
-        let addresses = rackmem_hosts::addresses(2);
         let name = format!("{name}-{emulated}");
         let file = ArenaFile::new(&name);
-        let folder = format!("rackmem-writers-{name}-{}", std::process::id());
-        let folder = std::env::temp_dir().join(folder);
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        let text = format!(
-            "fabric = \"shm\"\nnodes = [\"{}\", \"{}\"]\nmembership = \"dir:{}\"\n\
-             memory = {}\ncache = {}\npatience = \"{}ms\"\nlease = \"{}ms\"\n",
-            addresses[0],
-            addresses[1],
-            folder.display(),
-            64 << 20,
-            1 << 20,
-            LONG.as_millis(),
-            LEASE.as_millis(),
-        );
+        let (members, text) = Members::new(&name, LEASE);
         let rack = Rack::join(&Config::parse(&text).unwrap(), 0).unwrap();
         let arena = Arena::create(&rack.node(0), &spec(&file.0, emulated)).unwrap();
         let lock = Lock::create(&rack.node(0), ()).unwrap();
@@ -76,7 +55,7 @@ impl Story {
             arena,
             lock,
             text,
-            folder,
+            _members: members,
             _file: file,
         }
     }
