@@ -114,10 +114,12 @@ control QuorumCounted(in headers_t hdr, inout state_t s) {
             } else if (hdr.rackmem.kind == KIND_ABD_READ_ACK && (hdr.rackmem.flags & FLAG_DATA) != 0 && hdr.line.isValid()) {
                 s.q.counted = 1;
             }
-        } else if ((hdr.rackmem.flags & FLAG_DATA) != 0) {
-            s.q.segment = s.q.answers;
-        } else {
-            s.q.counted = s.q.ours;
+        } else if (s.q.count_op == COUNT_TAKE) {
+            if ((hdr.rackmem.flags & FLAG_DATA) != 0) {
+                s.q.segment = 1;
+            } else {
+                s.q.counted = s.q.ours;
+            }
         }
     }
 }
