@@ -2,6 +2,7 @@
 //! come and leave while others work.
 
 use rackmem::locked::BlockLock;
+use rackmem::membership::Source;
 use rackmem::{
     AccessError, AllocError, Config, LeaveError, Node, Rack, RackError, RegionError, RegionSpec,
     Shared,
@@ -605,6 +606,35 @@ fn an_applications_lock_outlives_the_switch(fabric: &str) {
     );
     drop(held);
     eventually("it is free", || same.try_write().unwrap().is_some());
+}
+
+/// One member cannot look at the store of members while another one comes, tells it an address by
+/// other ways, and waits: longer than the second that it once had until it said that the other one
+/// was lost. Its lease is long: what is late here is what it hears, and not what it tells.
+#[test]
+fn who_hears_late_of_a_member_waits_and_does_not_call_it_lost() {
+    LEASE.set(LEASES[2]);
+    for fabric in ["udp", "shm"] {
+        let cluster = Cluster::new("late", fabric, 3);
+        let mirror = cluster.folder.join("mirror");
+        let shows = || std::os::unix::fs::symlink(&cluster.folder, &mirror).unwrap();
+        shows();
+        let mut sees_the_mirror = cluster.config.clone();
+        sees_the_mirror.membership.source = Source::Folder(mirror.clone());
+        let _first = cluster.node(0);
+        let second = Rack::join(&sees_the_mirror, 1).unwrap();
+        let late = second.node(1);
+        std::fs::remove_file(&mirror).unwrap();
+        let third = cluster.node(2);
+        let counter = third.node(2).alloc_isolated(7u64).unwrap();
+        std::thread::scope(|scope| {
+            let read = scope.spawn(|| late.load(counter.addr()));
+            std::thread::sleep(Duration::from_millis(1_500));
+            assert!(!read.is_finished(), "it says {:?}", read.join());
+            shows();
+            assert_eq!(read.join().unwrap(), Ok(7));
+        });
+    }
 }
 
 /// The same claims on every fabric that connects processes.

@@ -18,9 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long an address may be of memory that this process has not heard of yet.
-const NEWS: Duration = Duration::from_secs(1);
-
 /// A node's way to coherent memory.
 pub(crate) struct Access {
     pub agents: Arc<Agents>,
@@ -248,18 +245,42 @@ impl Access {
         if !tag.home().is_own() {
             return Ok(());
         }
-        let known = |standing: &CurrentView| {
-            u64::from(standing.incarnation(node)) > tag.offset() / self.span
-        };
-        if !known(&self.standing) {
-            let mut backoff = Backoff::new(self.patience.min(NEWS));
-            while self.standing.hurry() && !known(&self.standing) && backoff.wait() {}
+        if !self.has_heard_of(node, tag) {
+            self.await_news(node, tag)?;
         }
         if self.standing.live(node) {
             Ok(())
         } else {
             Err(AccessError::Rack(RackError::NodeLost { node }))
         }
+    }
+
+    /// Whether this node knows the life of another one that this address is of.
+    fn has_heard_of(&self, node: NodeId, tag: Tag) -> bool {
+        u64::from(self.standing.incarnation(node)) > tag.offset() / self.span
+    }
+
+    /// Waits until this node knows that life, or lives by all that the members had agreed on when
+    /// it was asked: however late its threads are, what it has not heard is not what is not so.
+    #[cold]
+    fn await_news(&self, node: NodeId, tag: Tag) -> Result<(), RackError> {
+        let Some(seen) = self.standing.looked() else {
+            return Ok(());
+        };
+        let mut backoff = Backoff::new(self.patience);
+        while !self.has_heard_of(node, tag) && !self.standing.has_caught_up(seen) {
+            if self.closed.load(Ordering::Relaxed) {
+                return Err(RackError::Closed);
+            }
+            if self.standing.is_fenced() {
+                return Err(RackError::Fenced);
+            }
+            if !backoff.wait() {
+                let node = self.me();
+                return Err(RackError::Timeout { node });
+            }
+        }
+        Ok(())
     }
 
     /// Nobody keeps homes of groups, to this node, until it has begun the epoch that it has come

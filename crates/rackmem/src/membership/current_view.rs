@@ -3,13 +3,29 @@
 use crate::membership::Term;
 use rackmem_proto::membership::{Telling, View, host};
 use rackmem_proto::wire::{Copyset, HomeId, MAX_NODES, NodeId, Tag};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+
+/// Where newer views come from.
+pub(crate) trait News: Send + Sync {
+    /// Looks for a newer view now.
+    fn hurry(&self);
+    /// What has been seen there.
+    fn looked(&self) -> Looked;
+}
+
+/// How often somebody has looked for a newer view and was told, and which was the newest.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Looked {
+    pub times: u64,
+    pub version: u64,
+}
 
 /// The newest view that this process has begun to live by.
 pub(crate) struct CurrentView {
     /// Nodes that the rack can have.
     nodes: usize,
+    version: AtomicU64,
     epoch: AtomicU32,
     /// Its incarnation; 0: there is none.
     switch: AtomicU32,
@@ -24,8 +40,8 @@ pub(crate) struct CurrentView {
     over: AtomicBool,
     /// This process' lease, where members can come and go.
     term: OnceLock<Arc<Term>>,
-    /// What to do when somebody shows that there is a newer epoch.
-    behind: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Where to look when somebody shows that there is a newer view.
+    news: OnceLock<Box<dyn News>>,
 }
 
 // A view is read piece by piece. That is enough: a requester that acts on pieces of two views sends
@@ -37,6 +53,7 @@ impl CurrentView {
     pub fn new(nodes: usize, view: &View) -> Self {
         let standing = CurrentView {
             nodes,
+            version: AtomicU64::new(0),
             epoch: AtomicU32::new(0),
             switch: AtomicU32::new(0),
             live: AtomicU32::new(0),
@@ -46,7 +63,7 @@ impl CurrentView {
             fenced: AtomicBool::new(false),
             over: AtomicBool::new(false),
             term: OnceLock::new(),
-            behind: OnceLock::new(),
+            news: OnceLock::new(),
         };
         standing.adopt(view);
         standing
@@ -60,6 +77,7 @@ impl CurrentView {
         self.founders.store(view.founders.0, ORDER);
         self.switch.store(view.switch.unwrap_or(0), ORDER);
         self.epoch.store(view.epoch, ORDER);
+        self.version.store(view.version, ORDER);
     }
 
     /// Who is a member in which life: no more of the view is kept.
@@ -81,10 +99,9 @@ impl CurrentView {
         self.epoch.load(ORDER)
     }
 
-    /// What to do when somebody shows that there is a newer epoch; the first time this is said
-    /// counts.
-    pub fn when_behind(&self, act: Box<dyn Fn() + Send + Sync>) {
-        let _ = self.behind.set(act);
+    /// Where members can change: where news of them come from. The first time this is said counts.
+    pub fn hear_from(&self, news: Box<dyn News>) {
+        let _ = self.news.set(news);
     }
 
     /// A packet of a rebuild has come.
@@ -94,11 +111,25 @@ impl CurrentView {
         }
     }
 
-    /// Asks for the newest view. False where members cannot change.
-    pub fn hurry(&self) -> bool {
-        let act = self.behind.get();
-        act.iter().for_each(|act| act());
-        act.is_some()
+    /// Asks for the newest view.
+    pub fn hurry(&self) {
+        self.news.get().iter().for_each(|news| news.hurry());
+    }
+
+    /// What has been seen of newer views; none where members cannot change.
+    pub fn looked(&self) -> Option<Looked> {
+        Some(self.news.get()?.looked())
+    }
+
+    /// Whether this process lives by everything that was agreed on before this was seen; looks for
+    /// it. The look that ends next may have begun earlier: it takes the one after it.
+    pub fn has_caught_up(&self, seen: Looked) -> bool {
+        let now = self.looked().unwrap_or_default();
+        if now.times < seen.times + 2 {
+            self.hurry();
+            return false;
+        }
+        self.version.load(ORDER) >= now.version
     }
 
     /// From now on [`CurrentView::holds`] goes by this lease; the first counts.

@@ -1,5 +1,6 @@
 //! The threads that keep this process in the rack.
 
+use super::current_view::Looked;
 use super::duty::Duty;
 use super::term::Term;
 use super::{Links, MembershipError, Result, Role, Standing, Store, View};
@@ -93,6 +94,8 @@ struct State {
     stop: bool,
     leave: bool,
     hurry: bool,
+    /// How often the store has said who the members are.
+    looks: u64,
 }
 
 impl Keeper {
@@ -221,6 +224,15 @@ impl Keeper {
     pub fn hurry(&self) {
         self.shared.lock().hurry = true;
         self.shared.changed.notify_all();
+    }
+
+    /// How often the store has said who the members are, and its newest view.
+    pub(crate) fn looked(&self) -> Looked {
+        let state = self.shared.lock();
+        Looked {
+            times: state.looks,
+            version: state.view.map_or(0, |view| view.version),
+        }
     }
 
     /// Leaves the rack. This process may not serve from here on and must have emptied its cache.
@@ -395,6 +407,7 @@ impl Run<'_> {
         // First what can be asked for, then what is told: whoever is told may ask at once.
         let mut state = self.shared.lock();
         state.view = view;
+        state.looks += 1;
         state.standing = Some(standing);
         drop(state);
         if self.member.is_over() {

@@ -4,6 +4,7 @@
 use crate::config::Config;
 use crate::error::OpenError;
 use crate::host::inner::NodeInner;
+use crate::membership::current_view::{Looked, News};
 use crate::membership::reach::{Knocking, Reach};
 use crate::membership::{Events, Keeper, Links, Role, View};
 use crate::rack::switch::SoftSwitch;
@@ -104,6 +105,20 @@ impl Events for Inbox {
     }
 }
 
+/// What the keeper hears, for as long as there is one.
+struct Kept(Weak<Keeper>);
+
+impl News for Kept {
+    fn hurry(&self) {
+        self.0.upgrade().iter().for_each(|keeper| keeper.hurry());
+    }
+
+    fn looked(&self) -> Looked {
+        let keeper = self.0.upgrade();
+        keeper.map_or_else(Looked::default, |keeper| keeper.looked())
+    }
+}
+
 /// This process' place in a rack. Dropping it gives the place up without a word, as a crash does.
 pub(crate) struct ControlPlane {
     inbox: Arc<Inbox>,
@@ -180,7 +195,8 @@ impl ControlPlane {
         }
         if self.changes {
             node.access.standing.lease(self.keeper.term());
-            node.access.standing.when_behind(self.hurry());
+            let keeper = Arc::downgrade(&self.keeper);
+            node.access.standing.hear_from(Box::new(Kept(keeper)));
         }
         let port = node.access.requesters.open_port()?;
         let (inbox, node, first) = (self.inbox.clone(), Arc::downgrade(node), self.view);
@@ -200,23 +216,14 @@ impl ControlPlane {
         if let Some(reach) = &self.inbox.reach {
             switch.know(reach.clone());
         }
-        switch.when_behind(self.hurry());
+        let news = Kept(Arc::downgrade(&self.keeper));
+        switch.when_behind(Box::new(move || news.hurry()));
         let (inbox, first) = (self.inbox.clone(), self.view);
         self.spawn(move || {
             let mut next = Some(first);
             while let Some(view) = next {
                 switch.live_by(&view);
                 next = inbox.after(view.version);
-            }
-        })
-    }
-
-    /// Somebody has sent a packet of a newer epoch.
-    fn hurry(&self) -> Box<dyn Fn() + Send + Sync> {
-        let keeper = Arc::downgrade(&self.keeper);
-        Box::new(move || {
-            if let Some(keeper) = keeper.upgrade() {
-                keeper.hurry();
             }
         })
     }
