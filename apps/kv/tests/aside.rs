@@ -113,6 +113,42 @@ fn a_command_that_waits_for_a_lock_keeps_nobody_else_waiting() {
     world.waits.shutdown();
 }
 
+const COUNTS: &[u8] = b"#!lua name=counts
+local calls = 0
+redis.register_function('count', function(keys)
+    calls = calls + 1
+    if #keys > 0 then redis.call('get', keys[1]) end
+    return calls
+end)";
+
+#[test]
+fn a_librarys_variables_are_the_workers_whichever_thread_runs_it() {
+    let world = World::new();
+    let (mut slow, mut other) = (world.client(), world.client());
+    other.send(&[b"FUNCTION", b"LOAD", COUNTS]);
+    assert_eq!(other.reply(), "\"counts\"");
+    assert_eq!(other.say("FCALL count 0"), ":1");
+    let holder = world.hold("held");
+    slow.send(&[b"SET", b"held", b"1"]);
+    until("a second thread", || world.threads() >= 2);
+    // The first thread waits with a command that is no script.
+    assert_eq!(other.say("FCALL count 0"), ":2");
+    let mut function = world.client();
+    function.send(&[b"FCALL", b"count", b"1", b"held"]);
+    until("a third thread", || world.threads() >= 3);
+    // It has the variables while it waits; others find new ones meanwhile, and those again later.
+    assert_eq!(other.say("FCALL count 0"), ":1");
+    holder.let_go();
+    assert_eq!(
+        (slow.reply(), function.reply()),
+        ("+OK".into(), ":3".into())
+    );
+    for (client, count) in [(&mut slow, ":4"), (&mut other, ":5"), (&mut function, ":6")] {
+        assert_eq!(client.say("FCALL count 0"), count);
+    }
+    world.waits.shutdown();
+}
+
 #[test]
 fn what_a_client_has_said_behind_a_command_that_waits_is_done_behind_it() {
     let world = World::new();

@@ -10,7 +10,7 @@ use crate::memory::Memory;
 use crate::rdb::{Cause, dump};
 use crate::resp::args::Args;
 use crate::resp::reply::Reply;
-use crate::script::functions::{Functions, Library, VERSION, library_name};
+use crate::script::functions::{Functions, LentFunctions, Library, VERSION, library_name};
 use crate::script::running::{Called, Entered, LOADING, Running};
 use crate::server::shared::Shared;
 use crate::store::{Db, Plan, SetOptions};
@@ -56,26 +56,26 @@ fn with<M: Memory>(
     f: impl FnOnce(&mut Call<'_, '_, M>, &mut Functions) -> Outcome,
 ) -> Outcome {
     let mut functions = loaded(call.shared, call.db)?;
-    let outcome = f(call, &mut functions);
+    let outcome = f(call, &mut functions.state);
     functions.keep();
     outcome
 }
 
-/// The libraries as they are now, as this thread has them, or will.
-fn loaded<M: Memory>(shared: &Shared<M>, db: Db<'_, M>) -> Result<Box<Functions>, Failure> {
+/// The libraries as they are now, as this thread's worker has them, or will.
+fn loaded<M: Memory>(shared: &Shared<M>, db: Db<'_, M>) -> Result<LentFunctions, Failure> {
     let internal = db.internal();
     let mut version = Vec::new();
     internal.get_range(LIBRARIES, 0, VERSION as i64 - 1, &mut version)?;
     match Functions::take(&version) {
         Some(functions) => Ok(functions),
-        None => Ok(Box::new(read(&internal, &loading(shared).running)?)),
+        None => Ok(read(&internal, &loading(shared).running)?.lend()),
     }
 }
 
 /// Whether a function says that it only reads.
 pub(super) fn only_reads<M: Memory>(shared: &Shared<M>, name: &[u8]) -> Result<bool, Failure> {
     let functions = loaded(shared, shared.store.first())?;
-    let found = functions.find(name);
+    let found = functions.state.find(name);
     let only_reads = found.is_some_and(|function| function.callback.permissions.no_writes());
     functions.keep();
     Ok(only_reads)
@@ -124,7 +124,7 @@ fn change<M: Memory>(
         // They must load at every node: whether they do is found out here.
         let loaded = Functions::load(&value, &running.running)?;
         internal.set_with(LIBRARIES, &value, SetOptions::default())?;
-        Box::new(loaded).keep();
+        loaded.lend().keep();
         Ok(())
     };
     if !call.db.scope.is_alone() {

@@ -1,7 +1,8 @@
 //! The table `redis` of scripts.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use mlua::{Lua, MultiValue, Table, Value};
 
@@ -41,7 +42,7 @@ const CONSTANTS: [(&str, i64); 9] = [
 ];
 
 /// The table, without what runs commands.
-pub(super) fn table(lua: &Lua, now: &Rc<Now>) -> mlua::Result<Table> {
+pub(super) fn table(lua: &Lua, now: &Arc<Now>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     for (name, value) in CONSTANTS {
         table.raw_set(name, value)?;
@@ -132,13 +133,13 @@ fn log(_: &Lua, args: MultiValue) -> mlua::Result<()> {
     }
 }
 
-fn setresp(_: &Lua, args: MultiValue, resp3: &Cell<bool>) -> mlua::Result<()> {
+fn setresp(_: &Lua, args: MultiValue, resp3: &AtomicBool) -> mlua::Result<()> {
     if args.len() != 1 {
         return Err(raised("ERR redis.setresp() requires one argument."));
     }
     match args.front() {
-        Some(Value::Integer(2)) => resp3.set(false),
-        Some(Value::Integer(3)) => resp3.set(true),
+        Some(Value::Integer(2)) => resp3.store(false, Relaxed),
+        Some(Value::Integer(3)) => resp3.store(true, Relaxed),
         _ => return Err(raised("ERR RESP version must be 2 or 3.")),
     }
     Ok(())
@@ -158,14 +159,14 @@ fn set_repl(_: &Lua, args: MultiValue) -> mlua::Result<()> {
 /// Runs the commands of one script, with buffers that all of them use.
 pub(super) struct Caller<'h> {
     host: &'h mut dyn Host,
-    resp3: &'h Cell<bool>,
+    resp3: &'h AtomicBool,
     bytes: Vec<u8>,
     spans: Vec<Span>,
     out: Vec<u8>,
 }
 
 impl<'h> Caller<'h> {
-    pub fn new(host: &'h mut dyn Host, resp3: &'h Cell<bool>) -> Self {
+    pub fn new(host: &'h mut dyn Host, resp3: &'h AtomicBool) -> Self {
         Self {
             host,
             resp3,
@@ -207,7 +208,8 @@ impl<'h> Caller<'h> {
     fn run(&mut self) -> Result<(), Stop> {
         self.out.clear();
         let words = Args::new(&self.bytes, &self.spans);
-        self.host.command(words, self.resp3.get(), &mut self.out)
+        self.host
+            .command(words, self.resp3.load(Relaxed), &mut self.out)
     }
 }
 

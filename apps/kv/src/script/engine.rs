@@ -1,13 +1,13 @@
-//! Lua, as a worker has it: one state, the scripts it has compiled, and what they may use.
+//! Lua, as a script has it: a state, the scripts it has compiled, and what they may use.
 //!
-//! A state outlives scripts, and scripts share nothing in it that they can change. A thread makes
-//! its state when its first script runs.
+//! A state outlives scripts, and scripts share nothing in it that they can change. The threads of a
+//! worker have its states in turns (`shelf.rs`).
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mlua::{
     ChunkMode, Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState,
@@ -20,14 +20,15 @@ use super::header::{Header, Permissions};
 use super::libraries;
 use super::running::Running;
 use super::sha1::Sha;
+use super::shelf::States;
 use crate::command::Failure;
 use crate::resp::reply::Reply;
 
-/// Scripts that a worker keeps compiled.
+/// Scripts that a state keeps compiled.
 const MAX_COMPILED: usize = 1024;
-/// Bytes of memory that a worker's scripts have together, their texts as compiled included.
+/// Bytes of memory that the scripts of a state have together, their texts as compiled included.
 const MAX_HEAP: usize = 256 << 20;
-/// Bytes above which a worker's state is swept when a script has ended.
+/// Bytes above which a state is swept when a script has ended.
 const SWEEP_ABOVE: usize = 16 << 20;
 /// Instructions between two looks at whether the script is to end.
 const STRIDE: u32 = 10_000;
@@ -35,11 +36,16 @@ const STRIDE: u32 = 10_000;
 /// What is so of the script that runs.
 #[derive(Default)]
 pub(super) struct Now {
-    running: RefCell<Option<Arc<Running>>>,
+    running: Mutex<Option<Arc<Running>>>,
     /// Where it was stopped.
-    stopped: RefCell<Option<String>>,
+    stopped: Mutex<Option<String>>,
     /// It has chosen version 3 of the protocol for its commands' replies.
-    pub resp3: Cell<bool>,
+    pub resp3: AtomicBool,
+}
+
+/// Nobody waits for it: one thread at a time has a state.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A script, compiled.
@@ -51,7 +57,7 @@ pub(crate) struct Compiled {
     pub permissions: Permissions,
 }
 
-/// A worker's Lua.
+/// A state of Lua.
 pub(crate) struct Engine {
     lua: Lua,
     /// The globals of scripts.
@@ -67,7 +73,7 @@ pub(crate) struct Engine {
     /// some thousand only.
     compiled: HashMap<Sha, Permissions>,
     functions: Table,
-    now: Rc<Now>,
+    now: Arc<Now>,
     /// A panic has gone through it.
     broken: bool,
 }
@@ -91,21 +97,17 @@ pub(crate) enum Ended {
     Again,
 }
 
-thread_local! {
-    static ENGINE: Cell<Option<Box<Engine>>> = const { Cell::new(None) };
-}
-
 impl Engine {
-    /// Lets `f` use this thread's engine. One that is in use already is left alone, and `f` gets
-    /// one of its own.
+    /// Lets `f` use a state of this thread's worker that no other script uses.
     pub fn with<R>(f: impl FnOnce(&mut Engine) -> Result<R, Failure>) -> Result<R, Failure> {
-        let mut engine = match ENGINE.take() {
-            Some(engine) => engine,
-            None => Box::new(Engine::new().map_err(|error| unusable(&error))?),
+        let engines = &States::ours().engines;
+        let mut lent = match engines.take(|_| true) {
+            Some(lent) => lent,
+            None => engines.lend(Engine::new().map_err(|error| unusable(&error))?),
         };
-        let result = f(&mut engine);
-        if !engine.broken {
-            ENGINE.set(Some(engine));
+        let result = f(&mut lent.state);
+        if lent.state.is_whole() {
+            engines.put_back(lent);
         }
         result
     }
@@ -114,7 +116,7 @@ impl Engine {
         let parts = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(parts, LuaOptions::default())?;
         lua.set_memory_limit(MAX_HEAP)?;
-        let now = Rc::new(Now::default());
+        let now = Arc::new(Now::default());
         let (native, env, base) = (lua.globals(), lua.create_table()?, lua.create_table()?);
         let redis = api::table(&lua, &now)?;
         let shared = lua.create_table()?;
@@ -196,10 +198,10 @@ impl Engine {
         (host, running): (&mut dyn Host, Arc<Running>),
         reply: &mut Reply<'_>,
     ) -> Result<Ended, Failure> {
-        self.now.running.replace(Some(running));
-        self.now.resp3.set(false);
+        *lock(&self.now.running) = Some(running);
+        self.now.resp3.store(false, Relaxed);
         let ended = self.run_prepared(script, name, (keys, args), host, reply);
-        self.now.running.replace(None);
+        *lock(&self.now.running) = None;
         self.tidy();
         ended
     }
@@ -229,7 +231,7 @@ impl Engine {
         match Cause::stop(&value) {
             Some(Stop::Again) => return Ok(Ended::Again),
             Some(stop) => {
-                let place = self.now.stopped.take().unwrap_or_default();
+                let place = lock(&self.now.stopped).take().unwrap_or_default();
                 return Err(format!("{stop} script: {name}{place}").into());
             }
             None => {}
@@ -240,7 +242,7 @@ impl Engine {
         if let Some(failure) = convert::returned(&value).map_err(|error| unusable(&error))? {
             return Err(failure);
         }
-        let resp3 = self.now.resp3.get();
+        let resp3 = self.now.resp3.load(Relaxed);
         let written = Writer { reply, resp3 }.value(&value, 0);
         written.map_err(|error| unusable(&error))?;
         Ok(Ended::Replied)
@@ -303,12 +305,12 @@ impl Engine {
             let text = lua_text(&error);
             Failure::from(format!("ERR Error compiling function: {text}"))
         })?;
-        self.now.running.replace(Some(running));
+        *lock(&self.now.running) = Some(running);
         let loaded = self
             .loading
             .call::<()>(register)
             .and_then(|()| self.start.call::<MultiValue>(library));
-        self.now.running.replace(None);
+        *lock(&self.now.running) = None;
         let late = self
             .lua
             .create_function(|_, _: MultiValue| -> mlua::Result<()> {
@@ -357,12 +359,12 @@ impl Engine {
 }
 
 /// Looks now and then whether the script that runs is to end.
-fn watch(lua: &Lua, now: &Rc<Now>) -> mlua::Result<()> {
+fn watch(lua: &Lua, now: &Arc<Now>) -> mlua::Result<()> {
     let now = now.clone();
     let stride = HookTriggers::new().every_nth_instruction(STRIDE);
     lua.set_global_hook(stride, move |_, frame| {
-        let running = now.running.borrow();
-        let Some(running) = running.as_ref() else {
+        // What is done besides may last: it is not held meanwhile.
+        let Some(running) = lock(&now.running).clone() else {
             return Ok(VmState::Continue);
         };
         running.pause();
@@ -371,7 +373,7 @@ fn watch(lua: &Lua, now: &Rc<Now>) -> mlua::Result<()> {
                 let source = frame.source().source.filter(|source| *source != "=rackmem");
                 let place = source.zip(frame.current_line());
                 let place = place.map(|(source, line)| format!(", on {source}:{line}."));
-                now.stopped.replace(place);
+                *lock(&now.stopped) = place;
                 Err(mlua::Error::external(stop))
             }
             None => Ok(VmState::Continue),

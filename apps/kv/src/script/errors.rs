@@ -68,7 +68,7 @@ impl Cause {
         }
     }
 
-    fn external(error: &Arc<dyn std::error::Error>) -> Self {
+    fn external(error: &Arc<dyn std::error::Error + Send + Sync>) -> Self {
         if let Some(raised) = error.downcast_ref::<Raised>() {
             return Self::Raised(raised.clone());
         }

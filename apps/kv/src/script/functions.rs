@@ -1,12 +1,11 @@
-//! Libraries of functions, as a worker has them loaded.
+//! Libraries of functions, as a state of Lua has them loaded.
 //!
 //! All nodes have the same libraries, which are one value: a number that is another one after every
-//! change, and the text of each library. A worker whose number is not that one loads them anew.
+//! change, and the text of each library. A state whose number is not that one is of no use any
+//! more.
 
-use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mlua::{Function, MultiValue, Table, Value};
 
@@ -14,6 +13,7 @@ use super::engine::{Compiled, Engine, unusable};
 use super::errors::raised;
 use super::header::Permissions;
 use super::running::Running;
+use super::shelf::{Lent, States};
 use crate::command::Failure;
 
 /// Bytes of all libraries, at most.
@@ -27,6 +27,17 @@ pub(crate) const VERSION: usize = 8;
 
 const BAD_NAME: &str = "ERR Library names can only contain letters, numbers, or underscores(_) \
 and must be at least one character long";
+
+/// Libraries that a thread has, until it keeps them for the next call of a thread of its worker.
+pub(crate) type LentFunctions = Lent<Functions>;
+
+impl LentFunctions {
+    pub fn keep(self) {
+        if self.state.engine.is_whole() {
+            States::ours().functions.put_back(self);
+        }
+    }
+}
 
 /// A function of a library.
 #[derive(Clone)]
@@ -52,23 +63,16 @@ pub(crate) struct Functions {
     places: HashMap<Vec<u8>, (usize, usize)>,
 }
 
-thread_local! {
-    static LOADED: Cell<Option<Box<Functions>>> = const { Cell::new(None) };
-}
-
 impl Functions {
-    /// Those that this thread has loaded, if they are of this version.
-    pub fn take(version: &[u8]) -> Option<Box<Self>> {
-        LOADED
-            .take()
-            .filter(|functions| functions.version == version)
+    /// Those that this thread's worker has loaded and not lent, if they are of this version.
+    pub fn take(version: &[u8]) -> Option<LentFunctions> {
+        let is_current = |functions: &Self| functions.version == version;
+        States::ours().functions.take(is_current)
     }
 
-    /// Keeps them for the next call of this thread.
-    pub fn keep(self: Box<Self>) {
-        if self.engine.is_whole() {
-            LOADED.set(Some(self));
-        }
+    /// Lends them to this thread, which has loaded them.
+    pub fn lend(self) -> LentFunctions {
+        States::ours().functions.lend(self)
     }
 
     /// None.
@@ -120,16 +124,21 @@ impl Functions {
             let name = String::from_utf8_lossy(name);
             return Err(format!("ERR Library '{name}' already exists").into());
         }
-        let found = Rc::new(RefCell::new(Vec::new()));
+        let found = Arc::new(Mutex::new(Vec::new()));
         let register = {
             let found = found.clone();
-            let register = move |_: &mlua::Lua, args| register(args, &mut found.borrow_mut());
+            let register = move |_: &mlua::Lua, args| {
+                register(
+                    args,
+                    &mut found.lock().unwrap_or_else(PoisonError::into_inner),
+                )
+            };
             let register = self.engine.lua().create_function(register);
             register.map_err(|error| unusable(&error))?
         };
         self.engine
             .load_library(&code[len..], register, running.clone())?;
-        let functions = std::mem::take(&mut *found.borrow_mut());
+        let functions = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
         if self.places.len() + functions.len() > MAX_FUNCTIONS {
             return Err("ERR there are too many functions".into());
         }

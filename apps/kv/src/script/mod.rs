@@ -15,3 +15,4 @@ pub(crate) mod header;
 mod libraries;
 pub(crate) mod running;
 pub(crate) mod sha1;
+pub(crate) mod shelf;

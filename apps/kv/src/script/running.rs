@@ -114,7 +114,7 @@ pub(crate) fn while_busy(f: Option<Besides>) {
     BESIDES.replace(f);
 }
 
-/// All scripts that run at a server: one a worker at most.
+/// All scripts that run at a server: one a thread at most.
 #[derive(Debug, Default)]
 pub(crate) struct Scripts {
     running: Mutex<Vec<Arc<Running>>>,

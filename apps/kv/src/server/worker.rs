@@ -27,6 +27,7 @@ use super::shared::{Desk, Shared, Stats};
 use super::tracking::{act_for, acting};
 use crate::memory::Memory;
 use crate::script::running::while_busy;
+use crate::script::shelf::States;
 
 /// Events taken at a time.
 const EVENTS: usize = 256;
@@ -61,6 +62,8 @@ pub(crate) struct Worker<M: Memory> {
     seats: Mutex<Seats<M>>,
     berth: Mutex<Berth>,
     left: Condvar,
+    /// What its scripts run in.
+    states: Arc<States>,
 }
 
 /// One thread of a worker.
@@ -90,6 +93,7 @@ impl<M: Memory> Worker<M> {
             seats: Mutex::new(seats),
             berth: Mutex::default(),
             left: Condvar::new(),
+            states: Arc::default(),
         });
         let mut berth = worker.berth();
         let events = Events::with_capacity(EVENTS);
@@ -176,6 +180,7 @@ impl<M: Memory> Hand<M> {
             spare: RefCell::default(),
             served: Cell::new(false),
         });
+        States::share(hand.worker.states.clone());
         let (leaving, attending) = (hand.clone(), hand.clone());
         before_sleep(Some(Rc::new(move || leaving.leave())));
         while_busy(Some(Rc::new(move |busy| attending.attend(busy))));

@@ -1,7 +1,7 @@
 //! `math.random`: the generator of Redis' scripts, which a seed makes repeat itself.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use mlua::{Lua, MultiValue, Table};
 
@@ -17,24 +17,27 @@ const LOW: u64 = 0x330e;
 /// The numbers are below this, and a fraction is one of them divided by it.
 const RANGE: f64 = i32::MAX as f64;
 
-struct Generator(Cell<u64>);
+/// Of one state of Lua, which one thread has at a time.
+struct Generator(AtomicU64);
 
 impl Generator {
     fn seed(&self, seed: i64) {
-        self.0.set((seed as u64 & 0xffff_ffff) << 16 | LOW);
+        self.0
+            .store((seed as u64 & 0xffff_ffff) << 16 | LOW, Relaxed);
     }
 
     /// From 0 on, below 1.
     fn fraction(&self) -> f64 {
-        let state = self.0.get().wrapping_mul(FACTOR).wrapping_add(ADDEND) & MASK;
-        self.0.set(state);
+        let state = self.0.load(Relaxed);
+        let state = state.wrapping_mul(FACTOR).wrapping_add(ADDEND) & MASK;
+        self.0.store(state, Relaxed);
         (state >> 17) as f64 % RANGE / RANGE
     }
 }
 
 /// Replaces Lua's own.
 pub(super) fn install(lua: &Lua, math: &Table) -> mlua::Result<()> {
-    let generator = Rc::new(Generator(Cell::new(fastrand::u64(..) & MASK)));
+    let generator = Arc::new(Generator(AtomicU64::new(fastrand::u64(..) & MASK)));
     let seeded = generator.clone();
     let randomseed = lua.create_function(move |lua, args: MultiValue| {
         let args = Arguments::new(lua, "randomseed", args);

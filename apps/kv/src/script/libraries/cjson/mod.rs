@@ -3,8 +3,7 @@
 mod decode;
 mod encode;
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mlua::{Lua, MultiValue, Table, Value};
 
@@ -56,7 +55,23 @@ impl Default for Settings {
     }
 }
 
-type Shared = Rc<Cell<Settings>>;
+/// Of one state of Lua, which one thread has at a time.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Settings>>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Settings> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self) -> Settings {
+        *self.lock()
+    }
+
+    fn set(&self, settings: Settings) {
+        *self.lock() = settings;
+    }
+}
 
 /// The table, with settings of its own.
 pub(super) fn table(lua: &Lua) -> mlua::Result<Table> {
