@@ -223,7 +223,7 @@ fn python_clients(workspace: &Workspace) -> Verdict {
             "-m",
             "pytest",
             "--color=no",
-            "-rs",
+            "-rfEs",
             "-p",
             "no:cacheprovider",
             "tests/e2e",

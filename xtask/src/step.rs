@@ -207,10 +207,12 @@ pub fn counted(mut command: Command) -> Verdict {
         failed.extend(failed_test(line).map(str::to_owned));
         failed.extend(ended_program(line));
         skipped.extend(skipped_test(line));
+        let why = of_pytest(line).filter(|why| why.contains(" - "));
+        said.extend(why.map(shortened));
         // What a test says follows on the same output, whatever is on the other one meanwhile.
         let panics = is_panic(line);
         if std::mem::replace(&mut panicked[of as usize], panics) || panics {
-            said.push(line.chars().take(SAID).collect());
+            said.push(shortened(line));
         }
     });
     failed.truncate(NAMED);
@@ -223,6 +225,10 @@ pub fn counted(mut command: Command) -> Verdict {
         }
         verdict => verdict,
     }
+}
+
+fn shortened(line: &str) -> String {
+    line.chars().take(SAID).collect()
 }
 
 /// Whether a line begins what a panic says, which goes on in the next line. The harness keeps to
@@ -247,7 +253,15 @@ fn failed_test(line: &str) -> Option<&str> {
     let cargo = line
         .strip_prefix("test ")
         .and_then(|rest| rest.strip_suffix(" ... FAILED"));
-    cargo.or_else(|| line.strip_prefix("FAILED ")?.split(" - ").next())
+    cargo.or_else(|| of_pytest(line)?.split(" - ").next())
+}
+
+/// What pytest's short summary says of a test that failed, or could not be set up:
+/// its name and why.
+fn of_pytest(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("FAILED ");
+    rest.or_else(|| line.strip_prefix("ERROR "))
+        .filter(|rest| rest.contains(".py"))
 }
 
 /// A program of tests that ended without a summary, such as by a signal: its name and how.
@@ -311,13 +325,14 @@ mod tests {
     fn the_summary_names_what_failed() {
         let script = "echo 'test a::b ... ok'; echo 'test a::c ... FAILED'; \
                       echo 'FAILED tests/e2e/x.py::y - Error: z'; exit 1";
-        let Verdict::Told(tally, names, _) = counted(shell(script)) else {
+        let Verdict::Told(tally, names, said) = counted(shell(script)) else {
             panic!("nothing is named");
         };
         assert_eq!(
             (tally.failed, names),
             (1, vec!["a::c".into(), "tests/e2e/x.py::y".into()])
         );
+        assert_eq!(said, vec!["tests/e2e/x.py::y - Error: z".to_owned()]);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub fn tests_but(workspace: &Workspace, wheels: &Path, own: &Path) -> Verdict {
 pub fn pytest(workspace: &Workspace, python: &Path, tests: &str) -> Command {
     let mut command = workspace.command(python);
     command
-        .args(["-m", "pytest", "--color=no", "-rs", "-p"])
+        .args(["-m", "pytest", "--color=no", "-rfEs", "-p"])
         .args(["no:cacheprovider", tests])
         .env("PYTHONDONTWRITEBYTECODE", "1")
         // The package that is installed, not the folder beside the tests.
