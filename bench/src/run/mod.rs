@@ -27,6 +27,7 @@ pub mod micro_member;
 pub mod miss;
 pub mod objects;
 mod objects_crew;
+pub mod objects_home;
 mod objects_map;
 pub mod python;
 mod resp;

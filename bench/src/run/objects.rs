@@ -1,6 +1,7 @@
 //! `bench objects`: what a read of a whole object costs, by who answers it, beside a plain copy and
 //! beside other ways to tell a torn one.
 
+use super::objects_home::{Home, READER};
 use super::{Progress, Result};
 use crate::objects::rpc::{Far, Near, Serve};
 use crate::objects::{Crc64, Layout, Locked, Plain, Versions};
@@ -46,6 +47,8 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
         bench.local(report, size)?;
         progress(&format!("{size} bytes, mapped"));
         bench.mapped(report, size)?;
+        progress(&format!("{size} bytes, mapped, and the home is stopped"));
+        bench.stopped(report, size)?;
     }
     for &size in &options.sizes {
         progress(&format!("{size} bytes, by the home's agent"));
@@ -213,6 +216,23 @@ impl Bench<'_> {
         }
         let (name, plain) = (format!("shm/{size}/mapped"), format!("local/{size}/plain"));
         Ok(report.add_against(&name, time, "ns", &plain)?)
+    }
+
+    /// The home is a process of its own, which then does not run.
+    fn stopped(&self, report: &mut Report, size: usize) -> Result<()> {
+        let home = Home::start(size)?;
+        let asked = || home.rack.node(READER).metrics().objects.asked;
+        let (all, before) = (std::slice::from_ref(&home.object), asked());
+        let runs = self.ours(all, size);
+        home.stop();
+        let stopped = self.ours(all, size);
+        if asked() != before {
+            let why = "the memory of the home's process could not be mapped".to_owned();
+            return Err(super::BenchError::Missing(why));
+        }
+        let name = format!("shm/{size}/process");
+        report.add(&name, runs, "ns")?;
+        Ok(report.add_against(&format!("{name}-stopped"), stopped, "ns", &name)?)
     }
 
     /// The home's agent answers by packets; beside it, a coherent block of as many bytes that the

@@ -4,6 +4,7 @@
 use super::part::{AGENT_PORT, SWITCH_PORT, at};
 use super::{BenchError, Options, Progress, Result, missing};
 use crate::report::Report;
+use crate::run::objects_home;
 use crate::timing::median_for;
 use rackmem_hosts::{Hosts, Place};
 use std::io::{BufRead, BufReader, Read};
@@ -17,8 +18,16 @@ const PEERS: [&str; 2] = ["awake", "asleep"];
 /// A process that lives until the value is dropped.
 pub(super) struct Running(Child);
 
+impl Running {
+    /// Its number, by which others stop it.
+    pub(super) fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
+        objects_home::signal(self.0.id(), libc::SIGCONT);
         // Parts end with their standard input, switches with a signal; neither may stay.
         drop(self.0.stdin.take());
         if !matches!(self.0.wait_timeout(), Some(())) {

@@ -5,8 +5,9 @@ use super::live::{Running, Scene};
 use super::part::{AGENT_PORT, Client, at, say, stay};
 use super::{Progress, Result, missing};
 use crate::report::Report;
-use rackmem::object::{Object, ObjectRef, Retry};
-use rackmem::{Config, Contract, Rack, RegionSpec};
+use crate::run::objects_home::{self, HOME, READER};
+use rackmem::object::Retry;
+use rackmem::{Config, Rack};
 use rackmem_hosts::{Hosts, Place, UPLINK};
 use rackmem_proto::sabre::GRANULE;
 use rackmem_proto::wire::{HEADER_LEN, OWN_LEN};
@@ -17,9 +18,6 @@ use std::time::{Duration, Instant};
 
 /// Reads of one measurement.
 const ROUNDS: u32 = 3_000;
-/// The home, behind whose interface the program is.
-const HOME: usize = 0;
-const READER: usize = 1;
 
 /// What reads of objects of these sizes take. Nothing where there are no namespaces.
 pub fn run(
@@ -39,11 +37,13 @@ pub fn run(
     for &size in sizes {
         progress(&format!("{size} bytes between hosts"));
         let text = size.to_string();
-        let read = |reads: &str| {
+        let read = |reads: &str, stops: bool| {
             scene.median(duration, || {
                 let words = ["home", &file, reads, &text];
-                let (_home, at) = scene.start_at(HOME, &words)?;
-                scene.measure_at(Place::Host(READER), &["read", &file, &at, &text, &rounds])
+                let (home, at) = scene.start_at(HOME, &words)?;
+                let stops = if stops { home.id() } else { String::new() };
+                let words = ["read", &file, &at, &text, &rounds, &stops];
+                scene.measure_at(Place::Host(READER), &words)
             })
         };
         let bare = scene.median(duration, || {
@@ -52,9 +52,13 @@ pub fn run(
         })?;
         let name = |who: &str| format!("hosts/{size}/{who}");
         report.add(&name("bare-copy"), bare / 1e3, "us")?;
-        let kernel = read(&format!("{UPLINK}/{mode}"))? / 1e3;
+        // The home's program, behind its interface.
+        let by_kernel = format!("{UPLINK}/{mode}");
+        let kernel = read(&by_kernel, false)? / 1e3;
         report.add_against(&name("kernel"), kernel, "us", &name("bare-copy"))?;
-        let agent = read("agent")? / 1e3;
+        let stopped = read(&by_kernel, true)? / 1e3;
+        report.add_against(&name("kernel-stopped"), stopped, "us", &name("kernel"))?;
+        let agent = read("agent", false)? / 1e3;
         report.add_against(&name("agent"), agent, "us", &name("kernel"))?;
     }
     Ok(())
@@ -79,9 +83,9 @@ pub fn play(words: &[&str]) -> Option<Result<()>> {
         ["home", file, reads, size] => {
             number(size).and_then(|size| home(Path::new(file), reads, size))
         }
-        ["read", file, object, size, rounds] => number(size)
+        ["read", file, object, size, rounds, stops] => number(size)
             .and_then(|size| Ok((size, number(rounds)?)))
-            .and_then(|row| read(Path::new(file), object, row)),
+            .and_then(|row| read(Path::new(file), object, row, stops)),
         ["copy", mode, size] => number(size).and_then(|size| copy(mode, size)),
         ["ask", size, rounds] => number(size)
             .and_then(|size| Ok((size, number(rounds)?)))
@@ -96,25 +100,20 @@ fn home(file: &Path, reads: &str, size: usize) -> Result<()> {
     if reads != "agent" {
         config.set_kernel_reads(reads)?;
     }
-    let rack = Rack::join(&config, HOME)?;
-    let spec = RegionSpec::new("objects", 1 << 20).contract(Contract::Object);
-    let node = rack.node(HOME);
-    let region = node.create_region(&spec)?;
-    let object = region.alloc_bytes(&vec![7; size], 0)?;
-    say(&format!("{}:{}", object.addr(), object.at().generation()))?;
-    stay()
+    objects_home::serve(&config, size)
 }
 
-fn read(file: &Path, object: &str, (size, rounds): (usize, usize)) -> Result<()> {
+/// Reads, beside a process that is stopped first, if there is such.
+fn read(file: &Path, object: &str, (size, rounds): (usize, usize), stops: &str) -> Result<()> {
     let rack = Rack::join(&Config::load(file)?, READER)?;
-    let (addr, generation) = object.split_once(':').ok_or_else(|| missing("no object"))?;
-    let generation = generation.parse().map_err(missing)?;
-    let at = ObjectRef::new(addr.parse().map_err(missing)?, generation);
-    let object: Object<[u8]> = rack.node(READER).attach_object(at)?;
+    let object = objects_home::attach(&rack.node(READER), object)?;
     let mut out = vec![0; size];
     let mut times = Vec::with_capacity(rounds);
     // The first answers tell how to ask.
     for round in 0..rounds + 50 {
+        if round == 50 && !stops.is_empty() {
+            objects_home::signal(stops.parse().map_err(missing)?, libc::SIGSTOP);
+        }
         let began = Instant::now();
         object.read_into(black_box(&mut out), Retry::default())?;
         if round >= 50 {

@@ -130,6 +130,12 @@ pub fn run(args: &BenchArgs, json: bool, options: BTreeMap<String, String>) -> R
             dataplane::play(args).map_err(explain)?;
             return Ok(Ended::Done);
         }
+        Bench::Objects(args) => {
+            if let Some((file, size)) = args.home() {
+                rackmem_bench::run::objects_home::play(file, size).map_err(explain)?;
+                return Ok(Ended::Done);
+            }
+        }
         Bench::Micro(args) if args.is_member() => {
             out::line(serde_json::to_string(&args.member()?).map_err(defect)?);
             return Ok(Ended::Done);

@@ -7,6 +7,7 @@ use crate::size;
 use clap::Args;
 use rackmem_bench::report::Report;
 use rackmem_bench::run::objects;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub struct ObjectsArgs {
@@ -23,6 +24,16 @@ pub struct ObjectsArgs {
     pub often: Often<3, 300>,
     #[command(flatten)]
     pub sim: SimArgs,
+    /// Be the home of the rack that this file describes, for another process
+    #[arg(long, value_name = "FILE", hide = true)]
+    home: Option<PathBuf>,
+}
+
+impl ObjectsArgs {
+    /// The rack whose home this process is, for a bench that another one runs; bytes of an object.
+    pub fn home(&self) -> Option<(&Path, usize)> {
+        Some((self.home.as_deref()?, *self.size.first()?))
+    }
 }
 
 /// Bytes of an object: whole words.
