@@ -25,7 +25,9 @@ const SIZES: &[(&str, usize)] = &[
     ("bi-prefetch", 222_533),
     ("bi-preempted-writer", 136_816),
     ("bi-skew", 124_689),
-    ("bi-ring-full", 84_904),
+    ("bi-ring-full", 388_540),
+    ("bi-news-lost", 467_957),
+    ("bi-two-writers-one-line", 559_581),
     ("bi-death", 57_634),
     ("bi-expel", 152_463),
     ("bi-join", 455_073),
@@ -44,6 +46,8 @@ const CURRENT: &str = "what a section reads was current within the bound";
 const REUSE: &str = "no memory is reused that a reader can reach";
 const WHOLE: &str = "an object is whole when its pointer is seen";
 const AT_ONCE: &str = "a lookup past the cache sees what was there";
+const STAYS: &str = "no store is undone by another one to its line";
+const KEPT: &str = "no memory is lost";
 const ENDS: &str = "every operation ends";
 
 /// A defect, a scenario that notices it, and the promise that is broken there.
@@ -51,6 +55,10 @@ const NOTICED: &[(Defect, &str, &str)] = &[
     (Defect::StampBeforeVisible, "bi-reuse", REUSE),
     (Defect::NoIntent, "bi-preempted-writer", CURRENT),
     (Defect::ForgetPending, "bi-preempted-writer", CURRENT),
+    (Defect::NewsGapIgnored, "bi-news-lost", WHOLE),
+    (Defect::RingOverwrites, "bi-ring-full", KEPT),
+    (Defect::ShareALine, "bi-two-writers-one-line", STAYS),
+    (Defect::KeepOldLine, "bi-two-writers-one-line", STAYS),
     (Defect::FreedBeforeStale, "bi-order", REUSE),
     (Defect::NoMargin, "bi-skew", REUSE),
     (Defect::PublishQAtEnd, "bi-reuse", REUSE),

@@ -34,10 +34,13 @@ impl Tick {
 /// Ticks by which clocks of two domains may differ.
 pub const ACCURACY: u64 = 1;
 
-/// A clock was behind another one by more than it may be.
+/// No clock shows more: five centuries of the shortest ticks.
+pub const LATEST: Tick = Tick(1 << 44);
+
+/// Another domain's clock is said to show what no clock can: it is not followed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Skew {
-    /// By so many ticks.
+    /// By so many ticks it would be ahead of mine.
     pub by: u64,
 }
 
@@ -68,15 +71,19 @@ impl BiClock {
         ticks.saturating_mul(self.period)
     }
 
-    /// Another domain's clock showed this before mine showed that. One that is behind by more
-    /// than a tick jumps forward.
-    pub fn compare(&mut self, theirs: Tick, mine: Tick) -> Result<(), Skew> {
+    /// Another domain's clock showed this before mine showed that. By how many ticks this one has
+    /// jumped forward: one that is behind by more than a tick does.
+    pub fn compare(&mut self, theirs: Tick, mine: Tick) -> Result<u64, Skew> {
         let by = theirs.since(mine);
         if by <= ACCURACY {
-            return Ok(());
+            return Ok(0);
+        }
+        // A clock that has followed to the end of time would stand there, and nothing be late.
+        if theirs > LATEST {
+            return Err(Skew { by });
         }
         self.ahead = self.ahead.saturating_add(by);
-        Err(Skew { by })
+        Ok(by)
     }
 }
 
@@ -88,12 +95,23 @@ mod tests {
     fn a_clock_that_is_behind_jumps_and_says_so() {
         let mut clock = BiClock::new(1_000);
         assert_eq!(clock.tick(2_999), Tick(2));
-        assert_eq!(clock.compare(Tick(3), Tick(2)), Ok(()));
-        assert_eq!(clock.compare(Tick(1), Tick(2)), Ok(()));
+        assert_eq!(clock.compare(Tick(3), Tick(2)), Ok(0));
+        assert_eq!(clock.compare(Tick(1), Tick(2)), Ok(0));
         assert_eq!(clock.tick(2_999), Tick(2));
-        assert_eq!(clock.compare(Tick(9), Tick(2)), Err(Skew { by: 7 }));
+        assert_eq!(clock.compare(Tick(9), Tick(2)), Ok(7));
         assert_eq!(clock.tick(2_999), Tick(9));
-        assert_eq!(clock.compare(Tick(9), Tick(9)), Ok(()));
+        assert_eq!(clock.compare(Tick(9), Tick(9)), Ok(0));
+    }
+
+    #[test]
+    fn a_clock_that_shows_what_none_can_is_not_followed() {
+        let mut clock = BiClock::new(1_000);
+        for theirs in [LATEST.plus(1), Tick(u64::MAX)] {
+            let by = theirs.0 - 2;
+            assert_eq!(clock.compare(theirs, Tick(2)), Err(Skew { by }));
+        }
+        assert_eq!(clock.tick(2_000), Tick(2));
+        assert_eq!(clock.compare(LATEST, Tick(2)), Ok(LATEST.0 - 2));
     }
 
     #[test]

@@ -8,6 +8,15 @@ defects! {
     NoIntent,
     /// A reader passes an entry that its writer has not stamped yet.
     ForgetPending,
+    /// A reader goes on where a ring is kept from, whatever it has missed.
+    NewsGapIgnored,
+    /// A full ring forgets its oldest entry, also one that is freed memory.
+    RingOverwrites,
+    /// Two domains store to one line at a time: they have no lock, and write whole lines back.
+    ShareALine,
+    /// A word is stored into its line as the writer's cache has that, which another domain has
+    /// written since.
+    KeepOldLine,
     /// Freed objects are dropped first and stale words second, as in the paper's Fig. 4.
     FreedBeforeStale,
     /// Memory that was freed at a tick is reused when all have quiesced after it: clocks are taken

@@ -76,16 +76,18 @@ pub struct RingOwner {
     queue: Queue,
     tail: u64,
     head: u64,
+    broken: Option<Defect>,
 }
 
 impl RingOwner {
     /// An empty ring of a domain.
-    pub fn new(me: u8, queue: Queue) -> Self {
+    pub fn new(me: u8, queue: Queue, broken: Option<Defect>) -> Self {
         RingOwner {
             me,
             queue,
             tail: 0,
             head: 0,
+            broken,
         }
     }
 
@@ -102,7 +104,8 @@ impl RingOwner {
     pub fn push(&mut self, extent: Extent, board: &mut impl OwnBoard) -> Result<u64, RingFull> {
         if self.kept() >= board.room() {
             let oldest = board.entry(self.me, self.queue, self.tail);
-            if self.queue == Queue::Freed || oldest.stamp.is_none() {
+            let counts = self.queue == Queue::Freed || oldest.stamp.is_none();
+            if counts && self.broken != Some(Defect::RingOverwrites) {
                 return Err(RingFull);
             }
             self.tail += 1;
@@ -171,7 +174,7 @@ impl RingReader {
             true => tail,
             false => self.next.max(tail).min(head),
         };
-        let missed = other || from != self.next;
+        let mut missed = from != self.next;
         self.next = head;
         for nth in from..head {
             let entry = board.entry(domain, queue, nth);
@@ -181,8 +184,8 @@ impl RingReader {
             }
         }
         // The owner may have written over them meanwhile.
-        let overtaken = board.ends(domain, queue).0 > from;
-        missed || overtaken
+        missed |= board.ends(domain, queue).0 > from;
+        other || missed && broken != Some(Defect::NewsGapIgnored)
     }
 }
 
@@ -213,7 +216,7 @@ mod tests {
     #[test]
     fn what_has_no_stamp_is_taken_again() {
         let (mut board, mut reader) = (board(), RingReader::default());
-        let mut ring = RingOwner::new(0, Queue::Modified);
+        let mut ring = RingOwner::new(0, Queue::Modified, None);
         taken(&mut reader, &board, Queue::Modified);
         let first = ring.push(A, &mut board).unwrap();
         let second = ring.push(B, &mut board).unwrap();
@@ -238,7 +241,7 @@ mod tests {
     #[test]
     fn a_full_ring_forgets_modifications_and_says_so_and_keeps_what_was_freed() {
         let mut board = board();
-        let mut ring = RingOwner::new(0, Queue::Freed);
+        let mut ring = RingOwner::new(0, Queue::Freed, None);
         ring.push(A, &mut board).unwrap();
         let nth = ring.push(B, &mut board).unwrap();
         assert_eq!(ring.push(A, &mut board), Err(RingFull));
@@ -249,7 +252,10 @@ mod tests {
         assert_eq!(ring.trim(Tick(7), &mut board), alloc::vec![]);
         assert_eq!(ring.trim(Tick(8), &mut board), alloc::vec![A, B]);
 
-        let (mut ring, mut reader) = (RingOwner::new(0, Queue::Modified), RingReader::default());
+        let (mut ring, mut reader) = (
+            RingOwner::new(0, Queue::Modified, None),
+            RingReader::default(),
+        );
         taken(&mut reader, &board, Queue::Modified);
         for nth in 0..2 {
             ring.push(A, &mut board).unwrap();
@@ -267,7 +273,7 @@ mod tests {
     #[test]
     fn another_life_of_a_domain_is_heard_from_the_beginning() {
         let (mut board, mut reader) = (board(), RingReader::default());
-        let mut ring = RingOwner::new(0, Queue::Freed);
+        let mut ring = RingOwner::new(0, Queue::Freed, None);
         ring.push(A, &mut board).unwrap();
         assert_eq!(
             taken(&mut reader, &board, Queue::Freed),

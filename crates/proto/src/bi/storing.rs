@@ -3,6 +3,7 @@
 //!
 //! | phase | what the host does |
 //! |---|---|
+//! | Refresh | drops the word's line: it is stored to as memory has it |
 //! | Intend | enters the word's line and the object's lines as modified, without a stamp |
 //! | WriteBack | writes the object's lines back, and waits for that |
 //! | Clock | reads the clock, for the phase that follows |
@@ -14,6 +15,10 @@
 //!
 //! The paper stamps while it modifies. A writer that loses its processor between stamp and entry
 //! would then have memory reused, or a modification forgotten, that others have not heard of.
+//!
+//! Lines are written back whole. So one domain stores to a line at a time,
+//! under a lock of the rack, and what others have stored beside the word since is in its cache
+//! first: otherwise the write-back would undo it.
 
 use super::clock::Tick;
 use super::defect::Defect;
@@ -33,6 +38,7 @@ pub enum Tracking {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Phase {
+    Refresh,
     Intend,
     WriteBack,
     Clock,
@@ -42,9 +48,10 @@ pub enum Phase {
     Stamp(Queue),
 }
 
-use Phase::{Clock, Intend, Link, Publish, Retire, Stamp, WriteBack};
+use Phase::{Clock, Intend, Link, Publish, Refresh, Retire, Stamp, WriteBack};
 
 const ASSIGN: &[Phase] = &[
+    Refresh,
     Intend,
     WriteBack,
     Clock,
@@ -55,8 +62,9 @@ const ASSIGN: &[Phase] = &[
 ];
 const FREE: &[Phase] = &[Retire, Clock, Stamp(Queue::Freed)];
 /// What nobody is told of.
-const OWN: &[Phase] = &[WriteBack, Clock, Link, Publish];
+const OWN: &[Phase] = &[Refresh, WriteBack, Clock, Link, Publish];
 const NO_INTENT: &[Phase] = &[
+    Refresh,
     WriteBack,
     Clock,
     Link,
@@ -66,6 +74,7 @@ const NO_INTENT: &[Phase] = &[
     Stamp(Queue::Modified),
 ];
 const LINKED_FIRST: &[Phase] = &[
+    Refresh,
     Intend,
     Clock,
     Link,
@@ -75,6 +84,7 @@ const LINKED_FIRST: &[Phase] = &[
     Stamp(Queue::Modified),
 ];
 const STAMPED_EARLY: &[Phase] = &[
+    Refresh,
     Clock,
     Intend,
     WriteBack,
@@ -97,6 +107,7 @@ impl Change {
     pub fn assign(tracking: Tracking, retire: bool, broken: Option<Defect>) -> Self {
         let (assign, free) = match (tracking, broken) {
             (Tracking::Own, _) => (OWN, FREE),
+            (_, Some(Defect::KeepOldLine)) => (&ASSIGN[1..], FREE),
             (_, Some(Defect::NoIntent)) => (NO_INTENT, FREE),
             (_, Some(Defect::AssignBeforeWriteBack)) => (LINKED_FIRST, FREE),
             (_, Some(Defect::StampBeforeVisible)) => (STAMPED_EARLY, FREED_EARLY),
@@ -179,7 +190,7 @@ mod tests {
     fn each_part_has_its_own_stamp() {
         let all = phases(Change::assign(Tracking::Tracked, true, None));
         let stamp = |queue| all.iter().find(|row| row.0 == Stamp(queue)).unwrap().1;
-        assert_eq!((stamp(Queue::Modified), stamp(Queue::Freed)), (16, 19));
+        assert_eq!((stamp(Queue::Modified), stamp(Queue::Freed)), (17, 20));
         assert_eq!(phases(Change::free()).len(), 3);
         let own = phases(Change::assign(Tracking::Own, false, None));
         assert!(own.iter().all(|row| row.0 != Intend));

@@ -37,6 +37,12 @@ pub enum ArenaError {
     /// The rack has excluded this process: others do not wait for it, and may have reused what it
     /// reads.
     Expelled,
+    /// Another node's clock shows what no clock can: its part of the arena is damaged, and without
+    /// it nothing is known of the age of what is read.
+    ClockSkew {
+        /// By so much it would be ahead, or by more.
+        by: Duration,
+    },
     /// The pointer leads to no object of this arena of that size, or the slot is no place for one.
     BadPointer {
         /// The line that it names.
@@ -114,6 +120,7 @@ pub enum ArenaError {
 family!(ArenaError, "arena", through [Rack, Access, Alloc, Lock],
     Late => "late-section",
     Expelled => "expelled",
+    ClockSkew => "clock-skew",
     BadPointer => "bad-pointer",
     RingFull => "ring-full",
     ArenaFull => "arena-full",
@@ -149,6 +156,12 @@ impl ArenaError {
                 )
             }
             ArenaError::Expelled => f.write_str("the rack has excluded this process"),
+            ArenaError::ClockSkew { by } => {
+                write!(
+                    f,
+                    "another node's clock in the arena would be ahead by {by:?}"
+                )
+            }
             ArenaError::BadPointer { line, len } => {
                 write!(
                     f,
@@ -226,6 +239,9 @@ impl ArenaError {
                 "throw away what the section has read and begin another one, or ask for a longer bound"
             }
             ArenaError::Expelled => "end this process and start it again",
+            ArenaError::ClockSkew { .. } => {
+                "look which node says so (`rackmem inspect --bounded`), and make the arena anew"
+            }
             ArenaError::BadPointer { .. } => {
                 "use pointers that were read from slots of this arena, with the type that was stored"
             }

@@ -307,6 +307,9 @@ fn arena() -> Vec<ArenaError> {
             by: Duration::from_millis(4),
         },
         ArenaError::Expelled,
+        ArenaError::ClockSkew {
+            by: Duration::from_secs(4),
+        },
         ArenaError::BadPointer { line: 77, len: 8 },
         ArenaError::RingFull { slowest: 2 },
         ArenaError::ArenaFull { share: 1 << 20 },

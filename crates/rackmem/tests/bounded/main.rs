@@ -5,6 +5,7 @@ mod child;
 mod histories;
 mod mapped;
 mod mapped_processes;
+mod mapped_refused;
 mod mapped_writers;
 mod processes;
 mod steering;

@@ -1,9 +1,9 @@
 //! The racks that are explored.
 
-use super::scenario::Op::{Demand, Read, ReadLazily};
+use super::scenario::Op::{Demand, Read, ReadLazily, SetBeside};
 use super::scenario::Sight::{
     EverythingDropped, Excluded, Hit, PendingSeen, Reused, SectionTooLong, StaleRead,
-    WaitedForMemory, WaitedToEnter, WriterDied, YoungDropped,
+    WaitedForMemory, WaitedForRoom, WaitedToEnter, WriterDied, YoungDropped,
 };
 use super::scenario::{Events, Scenario};
 use rackmem_proto::bi::Bound;
@@ -109,10 +109,29 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "bi-ring-full",
         about: "rings of two entries, and more changes than they hold",
+        changes: 3,
+        lines: 4,
+        room: 2,
+        shows: &[EverythingDropped, WaitedForRoom],
+        ..BASE
+    },
+    Scenario {
+        name: "bi-news-lost",
+        about: "a reader that has missed what was modified, and has had the line by itself",
         changes: 2,
         lines: 3,
         room: 2,
-        shows: &[EverythingDropped],
+        events: Events { caches: 1, ..NONE },
+        shows: &[EverythingDropped, YoungDropped],
+        ..BASE
+    },
+    Scenario {
+        name: "bi-two-writers-one-line",
+        about: "threads of two domains that store to words of one line, under a lock",
+        changes: 2,
+        lines: 3,
+        readers: &[&[&[Read, SetBeside, Read]]],
+        shows: &[Hit, StaleRead],
         ..BASE
     },
     Scenario {

@@ -7,6 +7,8 @@ pub const CURRENT: &str = "what a section reads was current within the bound";
 pub const REUSE: &str = "no memory is reused that a reader can reach";
 pub const WHOLE: &str = "an object is whole when its pointer is seen";
 pub const AT_ONCE: &str = "a lookup past the cache sees what was there";
+pub const STAYS: &str = "no store is undone by another one to its line";
+pub const KEPT: &str = "no memory is lost";
 pub const RISES: &str = "what a domain has quiesced never falls";
 pub const ENDS: &str = "BI §3.4";
 

@@ -11,6 +11,8 @@ pub enum Op {
     ReadLazily,
     /// Has the word's line dropped by a quiescence on demand, and reads.
     Demand,
+    /// Under the writers' lock, stores a word of its own beside the other one, in the same line.
+    SetBeside,
 }
 
 /// What may happen beside the steps of threads, and how often.
@@ -68,6 +70,7 @@ pub enum Sight {
     SectionTooLong,
     WaitedToEnter,
     WaitedForMemory,
+    WaitedForRoom,
     PendingSeen,
     EverythingDropped,
     Excluded,

@@ -2,7 +2,7 @@
 
 use super::cached;
 use super::catalogue::SCENARIOS;
-use super::scenario::{Scenario, Sight};
+use super::scenario::{Op, Scenario, Sight};
 use super::world::World;
 use crate::driver::{self, About, Allowance, Case, Complaint, Explored, Suite, System};
 use crate::names::kebab;
@@ -66,7 +66,7 @@ impl System for Domains {
         let mut world = world.clone();
         let mut moves = Vec::new();
         let count = world.domains.len();
-        moves.extend(world.writes().then_some(Move::Write));
+        moves.extend(world.can_write().then_some(Move::Write));
         for reader in 0..world.readers.len() {
             moves.extend(world.can_go(reader).then_some(Move::Read(reader)));
         }
@@ -111,7 +111,7 @@ impl System for Domains {
             Move::Quiesce(domain) => world.quiesce(domain, seen)?,
             Move::Evict(domain, line) => {
                 world.left.caches -= 1;
-                world.evict(domain, line);
+                world.evict(domain, line)?;
             }
             Move::Fetch(domain, line) => {
                 world.left.caches -= 1;
@@ -151,8 +151,8 @@ impl System for Domains {
         Ok(())
     }
 
-    fn broken(&mut self, _: &World) -> Option<Complaint> {
-        None
+    fn broken(&mut self, world: &World) -> Option<Complaint> {
+        world.lost()
     }
 
     fn done(&self, world: &World) -> bool {
@@ -249,6 +249,12 @@ impl Explored for Scenario {
 }
 
 impl Scenario {
+    /// Whether some thread does this.
+    pub(super) fn has(&self, op: Op) -> bool {
+        let threads = self.readers.iter().copied().flatten();
+        threads.copied().flatten().any(|done| *done == op)
+    }
+
     /// `deep`: with one more change.
     fn deeper(&self, deep: bool) -> Self {
         let mut scenario = *self;

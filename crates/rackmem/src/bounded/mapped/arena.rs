@@ -114,14 +114,17 @@ impl Attached {
 
     /// Compares this clock with one that was published before it is read now. Whether it was behind
     /// and has jumped.
-    pub fn compare(&self, theirs: Tick) -> bool {
+    pub fn compare(&self, theirs: Tick) -> Result<bool, ArenaError> {
         let mut clock = self.clock;
-        let behind = clock.compare(theirs, self.now());
-        if let Err(skew) = behind {
-            self.ahead.fetch_add(skew.by, SeqCst);
+        let by = clock.compare(theirs, self.now()).map_err(|skew| {
+            let by = self.ticks(skew.by);
+            ArenaError::ClockSkew { by }
+        })?;
+        if by > 0 {
+            self.ahead.fetch_add(by, SeqCst);
             self.counters.jumps.fetch_add(1, Relaxed);
         }
-        behind.is_err()
+        Ok(by > 0)
     }
 
     /// Whether a domain's node is a member, in the life in which it has attached the arena.
@@ -132,12 +135,15 @@ impl Attached {
         life > known || life == known && self.node.is_member(node)
     }
 
+    fn ticks(&self, ticks: u64) -> Duration {
+        let ticks = u32::try_from(ticks).unwrap_or(u32::MAX);
+        self.period().saturating_mul(ticks)
+    }
+
     pub fn late(&self, ticks: u64) -> ArenaError {
         self.counters.late.fetch_add(1, Relaxed);
-        let ticks = u32::try_from(ticks).unwrap_or(u32::MAX);
-        ArenaError::Late {
-            by: self.period().saturating_mul(ticks),
-        }
+        let by = self.ticks(ticks);
+        ArenaError::Late { by }
     }
 
     /// Has a row in the board from now on, and an empty cache.
@@ -146,7 +152,7 @@ impl Attached {
             .map(|domain| self.board().row(domain))
             .collect();
         let latest = rows.iter().map(|row| row.clock).max().unwrap_or_default();
-        self.compare(latest);
+        self.compare(latest)?;
         let node = self.node.id();
         let was = rows[usize::from(self.me)];
         let mine = self.node.incarnation_of(node) << ATTACHED;
@@ -294,7 +300,7 @@ impl Arena {
     ///
     /// # Errors
     /// [`ArenaError::NoFile`], [`ArenaError::NoArena`], [`ArenaError::OtherRack`],
-    /// [`ArenaError::OtherShape`], [`ArenaError::AttachedTwice`],
+    /// [`ArenaError::OtherShape`], [`ArenaError::AttachedTwice`], [`ArenaError::ClockSkew`],
     /// [`ArenaError::NoCacheOperations`].
     pub fn open(node: &Node, spec: &ArenaSpec) -> Result<Arena, ArenaError> {
         use_unequal_fences();
@@ -366,7 +372,7 @@ impl Arena {
     ///
     /// # Errors
     /// [`ArenaError::Late`] when that has taken longer than the bound allows,
-    /// [`ArenaError::Expelled`], and those of [`Node::confirm`].
+    /// [`ArenaError::Expelled`], [`ArenaError::ClockSkew`], and those of [`Node::confirm`].
     #[inline]
     pub fn enter(&self) -> Result<ArenaSection<'_>, ArenaError> {
         ArenaSection::enter(&self.at)
@@ -389,7 +395,7 @@ impl Arena {
     /// sections that begin after it.
     ///
     /// # Errors
-    /// [`ArenaError::Expelled`], and those of [`Node::confirm`].
+    /// [`ArenaError::Expelled`], [`ArenaError::ClockSkew`], and those of [`Node::confirm`].
     pub fn quiesce(&self) -> Result<(), ArenaError> {
         self.at.quiesce(Vec::new())
     }

@@ -45,7 +45,8 @@ impl ArenaSection<'_> {
         at: usize,
         into: &mut [u8],
     ) -> Result<(), ArenaError> {
-        let extent = self.at().object(pointer.to.line, into.len())?;
+        let object = self.at().object(pointer.to.line, into.len());
+        let extent = object.map_err(|error| self.why(error))?;
         within(extent, at, into.len())?;
         self.see_at(pointer.to, extent)?;
         self.at().copy(pointer.to.line, at, into);

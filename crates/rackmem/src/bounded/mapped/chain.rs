@@ -10,6 +10,7 @@ use super::reading::ArenaSection;
 use super::storing::ArenaWriter;
 use crate::bytes::value::Value;
 use crate::error::ArenaError;
+use rackmem_proto::bi::SLAB_LINES;
 use std::mem::offset_of;
 use zerocopy::IntoBytes as _;
 
@@ -49,15 +50,34 @@ fn value<K: Value, V: Value>(at: &Attached, link: Pointer<Link<K, V>>) -> V {
     at.part(link.to.line, offset_of!(Link<K, V>, value))
 }
 
-/// The value of a key. A chain that was reused under the section, and goes round, ends with its
-/// time.
+/// Links that a chain may still have: one that goes round is damaged, or was reused under its
+/// section.
+struct Left(u64);
+
+impl Left {
+    /// No more than the arena has lines.
+    fn new(at: &Attached) -> Self {
+        Left(at.front.all_slabs() * SLAB_LINES)
+    }
+
+    fn take<K, V>(&mut self, link: Pointer<Link<K, V>>) -> Result<(), ArenaError> {
+        let (line, len) = (link.to.line, size_of::<Link<K, V>>());
+        let left = self.0.checked_sub(1);
+        self.0 = left.ok_or(ArenaError::BadPointer { line, len })?;
+        Ok(())
+    }
+}
+
+/// The value of a key.
 pub fn find<K: Value + Eq, V: Value>(
     section: &ArenaSection<'_>,
     head: ArenaSlot<Link<K, V>>,
     key: &K,
 ) -> Result<Option<V>, ArenaError> {
+    let mut left = Left::new(section.at());
     let mut link = section.load(head)?;
     while let Some(at) = link {
+        left.take(at).map_err(|error| section.why(error))?;
         section.see(at)?;
         let (found, next) = parts(section.at(), at);
         if found == *key {
@@ -73,9 +93,10 @@ pub fn all<K: Value, V: Value>(
     section: &ArenaSection<'_>,
     head: ArenaSlot<Link<K, V>>,
 ) -> Result<Vec<(K, V)>, ArenaError> {
-    let mut all = Vec::new();
+    let (mut all, mut left) = (Vec::new(), Left::new(section.at()));
     let mut link = section.load(head)?;
     while let Some(at) = link {
+        left.take(at).map_err(|error| section.why(error))?;
         section.see(at)?;
         let (key, next) = parts(section.at(), at);
         all.push((key, value(section.at(), at)));
@@ -96,8 +117,9 @@ fn place<K: Value + Eq, V: Value, L: Value>(
     head: ArenaSlot<Link<K, V>>,
     key: &K,
 ) -> Result<Place<K, V>, ArenaError> {
-    let mut slot = head;
+    let (mut slot, mut left) = (head, Left::new(writer.at()));
     while let Some(at) = writer.load(slot)? {
+        left.take(at)?;
         writer.see(at)?;
         let (found, next) = parts(writer.at(), at);
         if found == *key {

@@ -152,11 +152,6 @@ impl Front {
         self.board.words().div_ceil(WORDS as u64) + nth
     }
 
-    /// Whether a line is a slot's.
-    pub fn is_slot(&self, line: u64) -> bool {
-        (self.slot(0)..self.slot(SLOTS)).contains(&line)
-    }
-
     /// Lines of a domain about lives that it has taken over.
     const TAKEN: u64 = MAX_DOMAINS as u64 / WORDS as u64;
 
@@ -273,8 +268,9 @@ mod tests {
                 let all = front.all_slabs();
                 assert!(front.bits(domains - 1, all - 1) + BITS <= front.slab(0, 0) * WORDS as u64);
                 let line = |word: u64| word / WORDS as u64;
+                let slots = front.slot(0)..front.slot(SLOTS);
                 for by in 0..domains {
-                    assert!(front.is_slot(line(front.taken(by, 0)) - 1) || by > 0);
+                    assert!(slots.contains(&(line(front.taken(by, 0)) - 1)) || by > 0);
                     assert!(line(front.taken(by, 31)) < line(front.class(by, 0)));
                     assert!(line(front.class(by, all - 1)) < line(front.bits(by, 0)));
                     let next = front.taken(by + 1, 0);

@@ -123,7 +123,7 @@ impl Attached {
                 // What was read is of a time at which the rack waited for this process.
                 self.node.confirm()?;
                 board.show(self.now());
-                if self.compare(latest) {
+                if self.compare(latest)? {
                     quiescence.drop_all();
                 }
             }

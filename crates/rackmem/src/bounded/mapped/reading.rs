@@ -138,18 +138,12 @@ impl<'a> ArenaSection<'a> {
     /// than a pointer; [`ArenaError::Late`].
     #[inline]
     pub fn load<T: ?Sized>(&self, slot: ArenaSlot<T>) -> Result<Option<Pointer<T>>, ArenaError> {
-        let line = slot.line();
-        if !self.at.slots.contains(&line.line) && self.at.slab(line.line).is_none() {
-            return Err(ArenaError::BadPointer {
-                line: line.line,
-                len: 8,
-            });
-        }
+        let word = self.at.place(slot).map_err(|error| self.why(error))?;
         if self.section.drops_path(self.lazily.get()) {
-            self.at.lines.drop_one(line);
+            self.at.lines.drop_one(slot.line());
         }
         self.look_now_and_then()?;
-        Ok(Pointer::from_word(self.at.lines.load(slot.word as usize)))
+        Ok(Pointer::from_word(self.at.lines.load(word)))
     }
 
     /// An object (`bi_dereference`).
@@ -166,8 +160,15 @@ impl<'a> ArenaSection<'a> {
     /// What a pointer leads to may be looked at, part by part.
     #[inline]
     pub(super) fn see<T>(&self, pointer: Pointer<T>) -> Result<(), ArenaError> {
-        let extent = self.at.check(pointer)?;
+        let extent = self.at.check(pointer).map_err(|error| self.why(error))?;
         self.see_at(pointer.to, extent)
+    }
+
+    /// Why a pointer leads nowhere: if the section has lasted too long, what it was read from may
+    /// have been reused.
+    #[cold]
+    pub(super) fn why(&self, bad: ArenaError) -> ArenaError {
+        self.holds().err().unwrap_or(bad)
     }
 
     /// The same, of an object that is there.
@@ -263,6 +264,16 @@ impl<'a> ArenaSection<'a> {
 }
 
 impl Attached {
+    /// The word that a slot is, if that may hold a pointer.
+    #[inline]
+    pub fn place<T: ?Sized>(&self, slot: ArenaSlot<T>) -> Result<usize, ArenaError> {
+        let line = slot.line().line;
+        match self.slots.contains(&line) || self.slab(line).is_some() {
+            true => Ok(slot.word as usize),
+            false => Err(ArenaError::BadPointer { line, len: 8 }),
+        }
+    }
+
     /// The object of this size that begins where a pointer leads.
     #[inline]
     pub fn check<T>(&self, pointer: Pointer<T>) -> Result<Extent, ArenaError> {

@@ -25,7 +25,7 @@ pub(super) struct Storing {
 impl Storing {
     pub fn new(me: u8, bound: Bound, slabs: u64) -> Self {
         Storing {
-            rings: Queue::BOTH.map(|queue| RingOwner::new(me, queue)),
+            rings: Queue::BOTH.map(|queue| RingOwner::new(me, queue, None)),
             roll: Roll::new(bound, None),
             estate: Estate::new(slabs),
         }
@@ -149,19 +149,21 @@ impl Attached {
     }
 
     /// Carries a change out. `word`: where, and what is to stand there by the clock of that moment.
+    /// What stood there before.
     fn change(
         &self,
         mut change: Change,
         (at, to): (u64, impl Fn(Tick) -> u64),
         [new, old]: [Extent; 2],
-    ) -> Result<(), ArenaError> {
+    ) -> Result<u64, ArenaError> {
         let line = Extent {
             line: at / WORDS as u64,
             lines: 1,
         };
-        let mut entered = [Entered::new(), Entered::new()];
+        let (mut entered, mut before) = ([Entered::new(), Entered::new()], 0);
         while let Some(phase) = change.phase() {
             match phase {
+                Phase::Refresh => before = self.lines.load_past(at as usize),
                 Phase::Intend => entered[0] = self.enter(Queue::Modified, &[line, new])?,
                 // A process that the rack does without does not store any more: neither what it
                 // has of the object in its cache, nor the word.
@@ -188,7 +190,7 @@ impl Attached {
             }
             change.done(self.now());
         }
-        Ok(())
+        Ok(before)
     }
 
     fn take(&self, lines: u64) -> Result<Extent, ArenaError> {
@@ -256,15 +258,8 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
     /// # Errors
     /// [`ArenaError::BadPointer`].
     pub fn load<T: ?Sized>(&self, slot: ArenaSlot<T>) -> Result<Option<Pointer<T>>, ArenaError> {
-        let line = slot.line();
-        let front = &self.at.front;
-        if !front.is_slot(line.line) && front.slab_of(line.line).is_none() {
-            let line = line.line;
-            return Err(ArenaError::BadPointer { line, len: 8 });
-        }
-        Ok(Pointer::from_word(
-            self.at.lines.load_past(slot.word as usize),
-        ))
+        let word = self.at.place(slot)?;
+        Ok(Pointer::from_word(self.at.lines.load_past(word)))
     }
 
     /// An object as it is now.
@@ -389,12 +384,12 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
         new: Option<Extent>,
         tracking: Tracking,
     ) -> Result<Option<Pointer<T>>, ArenaError> {
-        let old = self.load(slot)?;
+        self.at.place(slot)?;
         let to = |now| new.map_or(0, |new| BiPtr::new(new.line, now).to_word());
         let change = Change::assign(tracking, false, None);
         let extents = [new.unwrap_or_default(), Extent::default()];
-        self.at.change(change, (slot.word, to), extents)?;
-        Ok(old)
+        let before = self.at.change(change, (slot.word, to), extents)?;
+        Ok(Pointer::from_word(before))
     }
 
     /// Changes a word of an object that is in place: its field of type `u64` at this byte. Readers
@@ -423,11 +418,11 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
         let line = object.line;
         let slot = ArenaSlot::<u64>::within(object, at, len)
             .ok_or(ArenaError::BadPointer { line, len })?;
-        // The rest of the line is written back with it: it has to be what memory has.
-        self.at.lines.drop_one(slot.line());
         let change = Change::assign(Tracking::Tracked, false, None);
+        let set = (slot.word, |_| word);
         self.at
-            .change(change, (slot.word, |_| word), [Extent::default(); 2])
+            .change(change, set, [Extent::default(); 2])
+            .map(drop)
     }
 
     /// An object that nothing leads to any more is not used (`bi_free`): its memory is given out
@@ -443,6 +438,8 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
 
     pub(super) fn free_extent(&mut self, extent: Extent) -> Result<(), ArenaError> {
         let extents = [Extent::default(), extent];
-        self.at.change(Change::free(), (0, |_| 0), extents)
+        self.at
+            .change(Change::free(), (0, |_| 0), extents)
+            .map(drop)
     }
 }

@@ -3,9 +3,10 @@
 mod print;
 mod quiescing;
 mod reading;
+mod setting;
 mod writing;
 
-use super::judge::Judge;
+use super::judge::{Judge, KEPT, STAYS};
 use super::scenario::{Events, Op, Scenario, Sight};
 use crate::driver::Complaint;
 use rackmem_proto::bi::{
@@ -21,11 +22,13 @@ const WORD: u64 = 1;
 /// Where time begins: no tick falls below 0.
 const BEGIN: Tick = Tick(100);
 
-/// What a line holds: which object, and in the word's line a pointer to it.
+/// What a line holds: which object, and in the word's line a pointer to it, and a word of another
+/// domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Line {
     object: u8,
     word: u64,
+    beside: u8,
 }
 
 /// Shared words, of all domains.
@@ -63,6 +66,9 @@ pub struct Reader {
     at_least: u8,
     /// Its quiescence on demand is over.
     served: bool,
+    /// What it stores, and what it has entered.
+    change: Option<Change>,
+    entered: Vec<(u64, Extent)>,
 }
 
 #[derive(Clone)]
@@ -77,6 +83,10 @@ pub struct DomainState {
     /// The rack has excluded it.
     pub excluded: bool,
     cache: Vec<Option<Line>>,
+    /// Lines that were stored and not written back.
+    dirty: Vec<u64>,
+    /// What threads beside the writer have modified.
+    modified: RingOwner,
     quiescer: Quiescer,
     quiescing: Option<Quiescence>,
     /// Sections that it waits for, by reader.
@@ -98,8 +108,6 @@ struct Writer {
     rings: [RingOwner; 2],
     free: Extents,
     roll: Roll,
-    /// Lines that were stored and not written back.
-    dirty: Vec<u64>,
 }
 
 /// See the module.
@@ -118,6 +126,8 @@ pub struct World {
     bound: Bound,
     /// Caches fetch by themselves.
     fetches: bool,
+    /// Threads of two domains store to the word's line.
+    shared: bool,
     pub broken: Option<Defect>,
 }
 
@@ -138,6 +148,8 @@ impl World {
             over: false,
             excluded: false,
             cache: vec![None; lines],
+            dirty: Vec::new(),
+            modified: RingOwner::new(me as u8, Queue::Modified, broken),
             quiescer: Quiescer::new((me as u8, 1), broken),
             quiescing: None,
             awaited: None,
@@ -157,6 +169,8 @@ impl World {
                 sections: 0,
                 at_least: 0,
                 served: false,
+                change: None,
+                entered: Vec::new(),
             })
         });
         let mut free = Extents::default();
@@ -168,10 +182,9 @@ impl World {
             object: 1,
             change: None,
             entered: [Vec::new(), Vec::new()],
-            rings: Queue::BOTH.map(|queue| RingOwner::new(0, queue)),
+            rings: Queue::BOTH.map(|queue| RingOwner::new(0, queue, broken)),
             free,
             roll: Roll::new(scenario.bound, broken),
-            dirty: Vec::new(),
         };
         let mut world = World {
             layout,
@@ -186,6 +199,7 @@ impl World {
             lag: scenario.lag,
             bound: scenario.bound,
             fetches: scenario.events.caches > 0,
+            shared: scenario.has(Op::SetBeside),
             broken,
         };
         let first = BiPtr::new(WORD + 1, BEGIN.minus(4)).to_word();
@@ -238,29 +252,44 @@ impl World {
 
     /// Whether a line was stored and not written back.
     fn is_dirty(&self, domain: usize, line: u64) -> bool {
-        domain == 0 && self.writer.dirty.contains(&line)
+        self.domains[domain].dirty.contains(&line)
     }
 
-    fn write_back(&mut self, line: u64) {
-        if !self.is_dirty(0, line) {
-            return;
+    fn write_back(&mut self, domain: usize, line: u64) -> Result<(), Complaint> {
+        if !self.is_dirty(domain, line) {
+            return Ok(());
         }
-        self.writer.dirty.retain(|other| *other != line);
-        if let Some(content) = self.domains[0].cache[line as usize] {
-            self.memory[line as usize] = content;
-            if line == WORD {
-                let clocks: Vec<Tick> = self.domains.iter().map(|d| d.clock).collect();
-                self.judge.published(content.object, &clocks);
+        self.domains[domain].dirty.retain(|other| *other != line);
+        let Some(content) = self.domains[domain].cache[line as usize] else {
+            return Ok(());
+        };
+        let before = std::mem::replace(&mut self.memory[line as usize], content);
+        if line == WORD {
+            let clocks: Vec<Tick> = self.domains.iter().map(|d| d.clock).collect();
+            self.judge.published(content.object, &clocks);
+            if content.object < before.object || content.beside < before.beside {
+                let what = format!("domain {domain} has written {content:?} over {before:?}");
+                return Err((STAYS, "BI §3.3, spec §5", what));
             }
         }
+        Ok(())
     }
 
     /// A line leaves a cache by itself.
-    pub fn evict(&mut self, domain: usize, line: u64) {
-        if domain == 0 {
-            self.write_back(line);
-        }
+    pub fn evict(&mut self, domain: usize, line: u64) -> Result<(), Complaint> {
+        self.write_back(domain, line)?;
         self.domains[domain].cache[line as usize] = None;
+        Ok(())
+    }
+
+    /// Memory that is not in place, nor free, nor waits to be so, while no change is under way.
+    pub fn lost(&self) -> Option<Complaint> {
+        let mut free = self.writer.free.clone();
+        let free = std::iter::from_fn(|| free.take(1)).count();
+        let kept = free + self.writer.rings[1].kept() as usize;
+        let lines = self.memory.len() - 1 - WORD as usize;
+        let lost = self.writer.change.is_none() && kept + 1 < lines;
+        lost.then(|| (KEPT, "BI §3.4", format!("{kept} of {lines} lines are left")))
     }
 
     /// A line comes into a cache by itself.

@@ -33,7 +33,12 @@ impl Unpacked for World {
         let ago = |tick: Tick| latest.since(tick).min(OLD);
         let line = |line: &Line| {
             let age = (latest.0 as u16).wrapping_sub(line.word as u16);
-            (line.object, line.word >> 16, u64::from(age).min(OLD))
+            (
+                line.object,
+                line.word >> 16,
+                u64::from(age).min(OLD),
+                line.beside,
+            )
         };
         let mut words = self.words.clone();
         let board = BoardIn {
@@ -64,6 +69,7 @@ impl Unpacked for World {
             for cached in &state.cache {
                 cached.as_ref().map(line).hash(&mut print);
             }
+            (&state.dirty, &state.modified).hash(&mut print);
             state.quiescer.hash(&mut print);
             let quiescing = state.quiescing.as_ref();
             quiescing
@@ -73,11 +79,13 @@ impl Unpacked for World {
                 .map(|q| Queue::BOTH.map(|queue| q.found(queue).clone()))
                 .hash(&mut print);
         }
-        for queue in Queue::BOTH {
-            let (tail, head) = board.ends(0, queue);
+        let rings = (0..self.domains.len() as u8)
+            .flat_map(|domain| Queue::BOTH.map(|queue| (domain, queue)));
+        for (domain, queue) in rings {
+            let (tail, head) = board.ends(domain, queue);
             (tail, head).hash(&mut print);
             for nth in tail..head {
-                let entry = board.entry(0, queue, nth);
+                let entry = board.entry(domain, queue, nth);
                 let counts = self.writer.left > 0 || entry.stamp.is_none();
                 (entry.extent, counts.then_some(entry.stamp.map(ago))).hash(&mut print);
             }
@@ -85,7 +93,13 @@ impl Unpacked for World {
         self.memory
             .iter()
             .for_each(|content| line(content).hash(&mut print));
+        let clock = |change: &Change| match change.phase() {
+            Some(Phase::Link | Phase::Stamp(_)) => Some(ago(change.clock())),
+            _ => None,
+        };
         for reader in &self.readers {
+            let change = reader.change.as_ref();
+            (change.map(|c| (c.left(), clock(c))), &reader.entered).hash(&mut print);
             (reader.domain, reader.done, reader.sections, reader.at_least).hash(&mut print);
             (reader.served, reader.section.map(|s| ago(s.began()).min(5))).hash(&mut print);
             match reader.reading {
@@ -97,14 +111,10 @@ impl Unpacked for World {
         let writer = &self.writer;
         (writer.left, writer.object, &writer.entered, &writer.free).hash(&mut print);
         let change = writer.change.as_ref();
-        let clock = |change: &Change| match change.phase() {
-            Some(Phase::Link | Phase::Stamp(_)) => Some(ago(change.clock())),
-            _ => None,
-        };
         change
             .map(|(new, c)| (*new, c.left(), clock(c)))
             .hash(&mut print);
-        (&writer.dirty, self.left).hash(&mut print);
+        self.left.hash(&mut print);
         for (object, at) in self.judge.superseded.iter().enumerate() {
             if self.is_seen(object as u8) {
                 at.iter().for_each(|tick| ago(*tick).hash(&mut print));

@@ -28,6 +28,9 @@ impl World {
         if at.section.is_some() {
             return true;
         }
+        if op == Op::SetBeside {
+            return at.change.is_some() || self.lock_is_free();
+        }
         if op == Op::Demand && !at.served {
             let domain = &self.domains[at.domain];
             return !domain.demanded.contains(&reader) && !domain.served.contains(&reader);
@@ -50,6 +53,9 @@ impl World {
         let Some(op) = self.op(reader) else {
             return Ok(());
         };
+        if op == Op::SetBeside {
+            return self.set_beside(reader);
+        }
         let mut at = self.readers[reader].clone();
         let (domain, lazily) = (at.domain, op == Op::ReadLazily);
         let now = self.domains[domain].clock;

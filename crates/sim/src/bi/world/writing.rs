@@ -1,6 +1,6 @@
 //! The writer of domain 0: a change, phase by phase, and memory for the next one.
 
-use super::{Line, Reading, WORD, World, one};
+use super::{Line, Reading, WORD, World, Writer, one};
 use crate::bi::judge::{ENDS, REUSE};
 use crate::bi::scenario::Sight;
 use crate::driver::Complaint;
@@ -12,6 +12,11 @@ impl World {
         self.domains[0].alive && (self.writer.left > 0 || self.writer.change.is_some())
     }
 
+    /// Whether it can.
+    pub fn can_write(&self) -> bool {
+        self.writes() && (self.writer.change.is_some() || self.lock_is_free())
+    }
+
     /// The phase that the writer does next.
     pub fn phase(&self) -> Option<Phase> {
         self.writer
@@ -20,14 +25,13 @@ impl World {
             .and_then(|(_, change)| change.phase())
     }
 
-    /// The writer goes on, to the next point at which it matters that it may stop. A clock that is
-    /// read at once shows the least that it can, and what is stored is not seen before it is
-    /// written back.
+    /// The writer goes on, to the next point at which it matters that it may stop.
     pub fn write(&mut self, seen: &mut Vec<Sight>) -> Result<(), Complaint> {
         let begins = self.phase().is_none();
         self.write_phase(seen)?;
         while let Some(phase) = self.phase()
-            && (matches!(phase, Phase::Clock | Phase::Publish) || begins && phase == Phase::Intend)
+            && (goes_on(phase, self.shared)
+                || begins && matches!(phase, Phase::Refresh | Phase::Intend))
         {
             self.write_phase(seen)?;
         }
@@ -43,6 +47,7 @@ impl World {
         let old = BiPtr::from_word(self.memory[WORD as usize].word);
         if let Some(phase) = change.phase() {
             match phase {
+                Phase::Refresh => self.evict(0, WORD)?,
                 Phase::Intend => {
                     let word = Extent {
                         line: WORD,
@@ -54,10 +59,7 @@ impl World {
                         writer.entered[0].push((nth, extent));
                     }
                 }
-                Phase::WriteBack => {
-                    self.write_back(new.line);
-                    writer.dirty.retain(|line| *line != new.line);
-                }
+                Phase::WriteBack => self.write_back(0, new.line)?,
                 Phase::Clock => {}
                 Phase::Link => {
                     let word = BiPtr::new(new.line, change.clock()).to_word();
@@ -67,17 +69,21 @@ impl World {
                         .map(|old| (u64::MAX, one(old.line)))
                         .into_iter()
                         .collect();
-                    self.domains[0].cache[WORD as usize] = Some(Line { object, word });
-                    writer.dirty.push(WORD);
+                    let (is, _) = self.load(0, WORD);
+                    self.store(0, WORD, Line { object, word, ..is });
                 }
-                Phase::Publish => {
-                    self.write_back(WORD);
-                    writer.dirty.retain(|line| *line != WORD);
-                }
+                Phase::Publish => self.write_back(0, WORD)?,
                 Phase::Retire => {
                     for row in &mut writer.entered[1] {
-                        let nth = writer.rings[1].push(row.1, &mut self.board(0));
-                        row.0 = nth.map_err(|_| (ENDS, ENDS, "no room".to_owned()))?;
+                        let Ok(nth) = writer.rings[1].push(row.1, &mut self.board(0)) else {
+                            // Until others have dropped what was freed before.
+                            seen.push(Sight::WaitedForRoom);
+                            self.reclaim(&mut writer);
+                            writer.change = Some((new, change));
+                            self.writer = writer;
+                            return Ok(());
+                        };
+                        row.0 = nth;
                     }
                 }
                 Phase::Stamp(queue) => {
@@ -96,11 +102,10 @@ impl World {
         Ok(())
     }
 
-    /// Memory for the next object, if there is some.
-    fn begin_change(&mut self, seen: &mut Vec<Sight>) -> Result<(), Complaint> {
+    /// What was freed, and is in no cache, is free.
+    fn reclaim(&mut self, writer: &mut Writer) {
         let now = self.domains[0].clock;
         let lives: Vec<bool> = self.domains.iter().map(|d| !d.excluded).collect();
-        let mut writer = self.writer.clone();
         let mut board = self.board(0);
         let lives = |domain: u8, _: &DomainRow| lives[usize::from(domain)];
         let [modified, freed] = writer.roll.horizon(&mut board, lives, now);
@@ -108,17 +113,24 @@ impl World {
         for extent in writer.rings[1].trim(freed, &mut board) {
             writer.free.give(extent);
         }
-        let room = writer.rings[1].kept() < self.layout.room;
-        let taken = if room { writer.free.take(1) } else { None };
-        if let Some(new) = taken {
+    }
+
+    /// Memory for the next object, if there is some.
+    fn begin_change(&mut self, seen: &mut Vec<Sight>) -> Result<(), Complaint> {
+        let mut writer = self.writer.clone();
+        self.reclaim(&mut writer);
+        if let Some(new) = writer.free.take(1) {
             if self.memory[new.line as usize].object > 0 {
                 seen.push(Sight::Reused);
                 self.is_reachable(new.line)?;
             }
             let object = writer.object + 1;
             (writer.object, writer.left) = (object, writer.left - 1);
-            self.domains[0].cache[new.line as usize] = Some(Line { object, word: 0 });
-            writer.dirty.push(new.line);
+            let whole = Line {
+                object,
+                ..Line::default()
+            };
+            self.store(0, new.line, whole);
             let tracking = if self.own {
                 Tracking::Own
             } else {
@@ -163,4 +175,11 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// Whether a phase is one step with the one before it. A clock that is read at once shows the least
+/// that it can; what is stored is not seen before it is written back, but where another domain
+/// stores to the line meanwhile.
+pub fn goes_on(phase: Phase, shared: bool) -> bool {
+    phase == Phase::Clock || phase == Phase::Publish && !shared
 }
