@@ -14,6 +14,7 @@
 
 pub mod awake;
 mod body;
+mod burst;
 mod fault;
 pub mod inline;
 mod late;

@@ -4,8 +4,8 @@
 //! and only then blocks.
 
 use crate::awake::Awake;
+use crate::burst::Incoming;
 use crate::work::{self, What};
-use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -13,43 +13,49 @@ use std::time::Duration;
 /// How often an idle agent looks whether it should stop or send something again.
 pub(crate) const TICK: Duration = Duration::from_millis(5);
 
-/// Waits for one datagram: up to `spin` awake, then asleep until the socket's own timeout.
-/// Its length; `None` when none came.
-pub(crate) fn receive(socket: &UdpSocket, packet: &mut [u8], spin: Duration) -> Option<usize> {
+/// Waits for datagrams: up to `spin` awake, then asleep until the socket's own timeout. Whether
+/// there is one whose turn is next.
+pub(crate) fn receive(socket: &UdpSocket, incoming: &mut Incoming, spin: Duration) -> bool {
+    if incoming.has_next() {
+        return true;
+    }
     if !spin.is_zero() {
         let mut awake = Awake::begin(spin);
         loop {
-            if let Ok(len) = look(socket, packet) {
-                return Some(len);
+            if incoming.look(socket, false) {
+                return true;
             }
             if !awake.look_again(awake.waited()) {
                 break;
             }
         }
     }
-    counted(socket.recv(packet)).ok()
+    incoming.look(socket, true)
 }
 
-/// Waits for one datagram: up to `spin` awake, then asleep, but no longer than `at_most` in all.
+/// Waits for datagrams: up to `spin` awake, then asleep, but no longer than `at_most` in all.
 /// The socket's own timeout will not do for this: the kernel counts it in ticks of up to ten
 /// milliseconds, and a lost packet should cost a few round trips.
 pub(crate) fn receive_within(
     socket: &UdpSocket,
-    packet: &mut [u8],
+    incoming: &mut Incoming,
     spin: Duration,
     at_most: Duration,
-) -> Option<usize> {
+) -> bool {
+    if incoming.has_next() {
+        return true;
+    }
     let mut awake = Awake::begin(spin);
     loop {
-        if let Ok(len) = look(socket, packet) {
-            return Some(len);
+        if incoming.look(socket, false) {
+            return true;
         }
         let waited = awake.waited();
         if waited >= at_most {
-            return None;
+            return false;
         }
         if !awake.look_again(waited) && !sleep_until_readable(socket, at_most - waited) {
-            return None;
+            return false;
         }
     }
 }
@@ -72,31 +78,4 @@ fn sleep_until_readable(socket: &UdpSocket, at_most: Duration) -> bool {
     // and a null signal mask leaves signals as they are.
     let ready = unsafe { libc::ppoll(&raw mut polled, 1, &raw const time, std::ptr::null()) };
     ready > 0
-}
-
-/// A datagram that is there already.
-fn look(socket: &UdpSocket, packet: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: the pointer and the length describe `packet`, which is ours alone for the length of
-    // the call.
-    let len = unsafe {
-        libc::recv(
-            socket.as_raw_fd(),
-            packet.as_mut_ptr().cast(),
-            packet.len(),
-            libc::MSG_DONTWAIT,
-        )
-    };
-    counted(usize::try_from(len).map_err(|_| io::Error::last_os_error()))
-}
-
-/// What a look for a datagram has found.
-fn counted(found: io::Result<usize>) -> io::Result<usize> {
-    work::count(What::Receives, 1);
-    let what = if found.is_ok() {
-        What::In
-    } else {
-        What::InVain
-    };
-    work::count(what, 1);
-    found
 }

@@ -2,14 +2,16 @@
 //!
 //! Every agent and the switch have a socket and a thread; every requester has a socket of its own
 //! and waits on it in the application's thread, so that an answer costs no wake-up but the one it
-//! is for. A block travels in segments that fit the network's MTU.
+//! is for. A block travels in segments that fit the network's MTU:
+//! they are sent by one system call, and where blocks come in several,
+//! those that have come are taken by one.
 
 use crate::awake::SPIN;
 use crate::body::as_body;
+use crate::burst::{Incoming, MOST, Outgoing};
 use crate::poll::{TICK, receive, receive_within};
 use crate::service::Service;
 use crate::serving::serve_until;
-use crate::work::{self, What};
 use crate::{Body, Counters, Handler, Net, Nobody, Port, Receiver, words};
 use rackmem_wire::{Dest, HEADER_LEN, Header, MAX_BODY, NodeId, decode, encode, segment_len};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -54,7 +56,7 @@ fn bind_unnamed(addr: SocketAddr) -> io::Result<UdpSocket> {
 
 thread_local! {
     /// Where packets are put together: one a thread, so that sending allocates nothing.
-    static PACKET: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static PACKETS: RefCell<Outgoing> = RefCell::default();
 }
 
 /// One socket that sends to peers.
@@ -82,45 +84,47 @@ impl Sender {
             self.counters.unsent.fetch_add(1, Relaxed);
             return;
         };
-        match body {
-            Body::None => self.datagram(address, header, 0, |_| ()),
-            Body::Bytes(bytes) => {
-                self.datagram(address, header, bytes.len(), |to| to.copy_from_slice(bytes));
-            }
-            Body::Block(words) => {
-                let segment = segment_bytes(words.len() * 8, self.peers.mtu);
-                for (i, part) in words.chunks(segment / 8).enumerate() {
-                    let header = Header {
-                        offset: (i * segment) as u32,
-                        ..*header
-                    };
-                    self.datagram(address, &header, part.len() * 8, |to| words::read(to, part));
+        let refused = PACKETS.with_borrow_mut(|packets| {
+            packets.clear();
+            match body {
+                Body::None => add(packets, header, 0, |_| ()),
+                Body::Bytes(bytes) => {
+                    add(packets, header, bytes.len(), |to| to.copy_from_slice(bytes));
+                }
+                Body::Block(words) => {
+                    let segment = segment_bytes(words.len() * 8, self.peers.mtu);
+                    for (i, part) in words.chunks(segment / 8).enumerate() {
+                        let header = Header {
+                            offset: (i * segment) as u32,
+                            ..*header
+                        };
+                        add(packets, &header, part.len() * 8, |to| words::read(to, part));
+                    }
                 }
             }
+            packets.send(&self.socket, address)
+        });
+        if refused > 0 {
+            self.counters.unsent.fetch_add(refused, Relaxed);
         }
     }
+}
 
-    fn datagram(
-        &self,
-        address: SocketAddr,
-        header: &Header,
-        len: usize,
-        body: impl FnOnce(&mut [u8]),
-    ) {
-        let sent = PACKET.with_borrow_mut(|packet| {
-            let whole = HEADER_LEN + len;
-            // It only grows: what is in it is written over.
-            packet.resize(whole.max(packet.len()), 0);
-            let (head, rest) = packet[..whole].split_at_mut(HEADER_LEN);
-            head.copy_from_slice(&encode(header, len));
-            body(rest);
-            work::count(What::Sends, 1);
-            work::count(What::Out, 1);
-            self.socket.send_to(&packet[..whole], address)
-        });
-        if sent.is_err() {
-            self.counters.unsent.fetch_add(1, Relaxed);
-        }
+/// Puts one more packet together.
+fn add(packets: &mut Outgoing, header: &Header, len: usize, body: impl FnOnce(&mut [u8])) {
+    let (head, rest) = packets.add(HEADER_LEN + len).split_at_mut(HEADER_LEN);
+    head.copy_from_slice(&encode(header, len));
+    body(rest);
+}
+
+/// Bytes of blocks that most racks have, for what to expect of a network.
+const BLOCK: usize = 4096;
+
+impl Peers {
+    /// Packets to look for at a time: several where blocks come in several.
+    fn incoming(&self) -> Incoming {
+        let whole = body_room(self.mtu) >= BLOCK;
+        Incoming::new(if whole { 1 } else { MOST })
     }
 }
 
@@ -195,12 +199,13 @@ pub fn serve(
 }
 
 fn answer(sender: &Sender, handler: &dyn Handler, stop: &AtomicBool) {
-    let mut packet = vec![0; HEADER_LEN + MAX_BODY + 1];
+    let mut incoming = sender.peers.incoming();
     let take = |spin| {
-        let Some(len) = receive(&sender.socket, &mut packet, spin) else {
+        receive(&sender.socket, &mut incoming, spin);
+        let Some(packet) = incoming.next() else {
             return false;
         };
-        match decode(&packet[..len]) {
+        match decode(packet) {
             Ok((header, body)) => {
                 sender.counters.received.fetch_add(1, Relaxed);
                 handler.handle(sender, &header, as_body(body), &mut Nobody);
@@ -218,7 +223,7 @@ fn answer(sender: &Sender, handler: &dyn Handler, stop: &AtomicBool) {
 pub struct UdpPort {
     sender: Sender,
     port: u16,
-    packet: Vec<u8>,
+    incoming: Incoming,
 }
 
 impl UdpPort {
@@ -230,6 +235,7 @@ impl UdpPort {
             .ok_or_else(|| io::Error::other("no such node in the rack"))?;
         let socket = bind(SocketAddr::new(agent.ip(), 0))?;
         let port = socket.local_addr()?.port();
+        let incoming = peers.incoming();
         let sender = Sender {
             socket,
             peers,
@@ -238,7 +244,7 @@ impl UdpPort {
         Ok(UdpPort {
             sender,
             port,
-            packet: vec![0; HEADER_LEN + MAX_BODY + 1],
+            incoming,
         })
     }
 }
@@ -255,10 +261,11 @@ impl Net for UdpPort {
 
 impl Port for UdpPort {
     fn wait(&mut self, at_most: Duration, reply: &mut dyn Receiver) -> bool {
-        let Some(len) = receive_within(&self.sender.socket, &mut self.packet, SPIN, at_most) else {
+        receive_within(&self.sender.socket, &mut self.incoming, SPIN, at_most);
+        let Some(packet) = self.incoming.next() else {
             return false;
         };
-        if let Ok((header, body)) = decode(&self.packet[..len]) {
+        if let Ok((header, body)) = decode(packet) {
             reply.receive(&header, as_body(body));
             return true;
         }
