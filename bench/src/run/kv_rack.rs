@@ -79,6 +79,10 @@ pub fn run(
     if let Some(redis) = &redis {
         load(&[redis.addr()], options.keys)?;
     }
+    progress("every node reads every key once");
+    for nth in 0..rack.addrs().len() {
+        read_all(rack.addrs()[nth], options.keys)?;
+    }
     for mix in [Mix::C, Mix::B, Mix::A] {
         let shape = format!("ycsb-{mix}/connections-{CONNECTIONS}").to_lowercase();
         let mut baselines = None;
@@ -88,7 +92,7 @@ pub fn run(
             baselines = Some(told.add(report, &format!("redis/{shape}"), None)?);
         }
         progress(&format!("{name} {shape}"));
-        // First every node fetches what it goes on reading.
+        // First every node fetches what it goes on reading, and locks go where they are used.
         clients(rack.addrs(), options, mix)?;
         let before = cost(rack)?;
         let told = clients(rack.addrs(), options, mix)?;
@@ -169,6 +173,19 @@ fn load(addrs: &[SocketAddr], keys: u64) -> Result<()> {
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })
+}
+
+/// Reads all records by one client.
+fn read_all(addr: SocketAddr, keys: u64) -> Result<()> {
+    let (mut client, mut key) = (Client::connect(addr)?, ycsb::Key::default());
+    for record in 0..keys {
+        client.command(&[b"GET", key.of(record)]);
+        if record % LOADED == LOADED - 1 {
+            stopped()?;
+            client.flush(|_| ())?;
+        }
+    }
+    Ok(client.flush(|_| ())?)
 }
 
 /// What clients have seen.
