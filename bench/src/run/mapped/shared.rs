@@ -45,7 +45,7 @@ pub fn misses(
                 for block in (0..BLOCKS).map(|block| (half * BLOCKS + block) * WORDS) {
                     theirs.store(block, round);
                 }
-                for block in (0..BLOCKS).map(|block| (half * BLOCKS + block) * WORDS) {
+                for block in scattered().map(|block| (half * BLOCKS + block) * WORDS) {
                     let start = Instant::now();
                     match half {
                         0 => once(&called, block, miss),
@@ -64,6 +64,11 @@ pub fn misses(
         report.add_against(&format!("{case}/mapped"), by_fault, "us", &baseline)?;
     }
     Ok(())
+}
+
+/// The blocks, none behind the one before: what follows a miss would come with it.
+fn scattered() -> impl Iterator<Item = usize> {
+    (0..BLOCKS).map(|nth| nth * 23 % BLOCKS)
 }
 
 fn once(words: &impl Words, at: usize, miss: Miss) {

@@ -15,9 +15,11 @@
 
 mod defect;
 mod habit;
+mod run;
 
 pub use defect::Defect;
 pub use habit::Habit;
+pub use run::Run;
 
 use crate::flowcc::LocalStatus;
 

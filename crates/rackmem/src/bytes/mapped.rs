@@ -7,6 +7,7 @@
 use super::cache::wait_until;
 use super::pages::Pages;
 use super::pins::{PINS, Pins};
+use super::runs::Runs;
 use super::shown::Lost;
 pub use super::shown::OnLost;
 pub(crate) use super::shown::{Granted, Shown};
@@ -81,6 +82,8 @@ pub(crate) struct Counters {
     pub taken: AtomicU64,
     /// Blocks that made room.
     pub evicted: AtomicU64,
+    /// Blocks that came before a fault asked for them.
+    pub ahead: AtomicU64,
 }
 
 /// A range of blocks as pages.
@@ -108,6 +111,7 @@ pub(crate) struct Frames {
     /// What programs have pinned; the words say so as well.
     pins: Mutex<Pins>,
     written: Written,
+    runs: Runs,
     lost: RwLock<Option<Lost>>,
 }
 
@@ -136,6 +140,7 @@ impl Frames {
             counters: Counters::default(),
             pins: Mutex::default(),
             written: Written::new(blocks),
+            runs: Runs::default(),
             lost: RwLock::default(),
         }
     }
@@ -148,6 +153,26 @@ impl Frames {
     /// From now on this says what becomes of an access whose block cannot be had.
     pub fn on_lost(&self, lost: Option<Lost>) {
         *self.lost.write().unwrap_or_else(PoisonError::into_inner) = lost;
+    }
+
+    /// A fault has brought a page. Those that come with it are brought one after the other, until
+    /// one cannot be.
+    pub fn bring_ahead(&self, nth: usize, stores: bool, mut bring: impl FnMut(Tag) -> bool) {
+        let Some((place, run)) = self.runs.fault(nth) else {
+            return;
+        };
+        let pages = run.ahead(self.blocks);
+        self.runs.put(place, run.came(pages.end));
+        for page in pages {
+            if self.allows(page, stores) {
+                continue;
+            }
+            if !bring(self.tag(page)) {
+                self.runs.put(place, run.came(page));
+                break;
+            }
+            self.counters.ahead.fetch_add(1, Relaxed);
+        }
     }
 
     /// What is to become of an access whose block cannot be had.

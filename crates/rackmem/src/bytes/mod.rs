@@ -9,6 +9,7 @@ pub(crate) mod objects;
 pub(crate) mod pages;
 pub(crate) mod pending;
 pub(crate) mod pins;
+mod runs;
 pub(crate) mod shown;
 pub(crate) mod value;
 pub(crate) mod whole;

@@ -195,8 +195,23 @@ impl Access {
     /// fault has asked for. It may be taken away again before it is used: then the fault comes
     /// again.
     pub fn page_in(&self, tag: Tag, writes: bool) -> Result<(), AccessError> {
-        let cache = &self.agents.cache;
         let mut backoff = Backoff::new(self.patience);
+        self.page(tag, writes, || backoff.wait())
+    }
+
+    /// The same for a page that no fault has asked for yet: what does not succeed at once is left
+    /// to its fault.
+    pub fn page_ahead(&self, tag: Tag, writes: bool) -> Result<(), AccessError> {
+        self.page(tag, writes, || false)
+    }
+
+    fn page(
+        &self,
+        tag: Tag,
+        writes: bool,
+        mut wait: impl FnMut() -> bool,
+    ) -> Result<(), AccessError> {
+        let cache = &self.agents.cache;
         loop {
             self.confirm()?;
             match cache.show(tag, writes) {
@@ -223,7 +238,7 @@ impl Access {
             match done {
                 Progress::Done(Shown::Yes) if self.standing.holds() => return Ok(()),
                 Progress::Done(_) | Progress::Again => {}
-                Progress::Contended if backoff.wait() => {}
+                Progress::Contended if wait() => {}
                 Progress::Contended => return Err(AccessError::Busy { addr: tag.0 }),
             }
         }

@@ -108,6 +108,9 @@ pub struct FaultCounts {
     pub taken: u64,
     /// Pages that made room for others.
     pub evicted: u64,
+    /// Pages that came before a load or a store asked for them, since faults went from end to end
+    /// of memory.
+    pub ahead: u64,
     /// How often the process had as many mappings as the system allows (`vm.max_map_count`), and
     /// all pages were hidden, to come again: by [`FaultMode::Mprotect`] alone.
     pub crowded: u64,
@@ -144,9 +147,13 @@ fn bring(node: &Node, (first, block): (Tag, usize)) -> Bring {
                 .map(|error| frames.ask_about_lost(at, stores, error))
             {
                 Some(OnLost::Retry) => {}
-                _ => return done,
+                Some(OnLost::Signal) => return done,
+                None => break,
             }
         }
+        let nth = at / block;
+        frames.bring_ahead(nth, stores, |tag| access.page_ahead(tag, stores).is_ok());
+        Ok(())
     })
 }
 
@@ -258,6 +265,7 @@ impl CoherentPages {
             shown: counters.shown.load(Relaxed),
             taken: counters.taken.load(Relaxed),
             evicted: counters.evicted.load(Relaxed),
+            ahead: counters.ahead.load(Relaxed),
             crowded: self.frames().view().crowded(),
         }
     }

@@ -1,11 +1,13 @@
 //! Coherent memory that is mapped: plain loads, stores and atomics of several nodes on the same
 //! addresses, on every fabric, beside calls.
 
+mod ahead;
 mod edges;
 mod litmus;
 mod lost;
 mod modes;
 mod pins;
+mod refused;
 
 use rackmem::{
     AccessError, CoherentPages, Contract, Fabric, FaultMode, Mode, Rack, RegionError, RegionSpec,
