@@ -146,7 +146,7 @@ impl<T: Value> Domain<T> {
     /// # Errors
     /// [`AccessError::Stale`] when the home's answer has taken longer than the bound;
     /// [`AccessError::Gone`] when the region was removed; those of [`Node`](crate::Node).
-    #[inline]
+    #[inline(always)]
     pub fn enter(&self) -> Result<Pinned<'_, T>, AccessError> {
         let copies = &*self.copies;
         // Before the quiescence: a later one than the deadline's is better.
@@ -290,7 +290,7 @@ impl<T: Value> Pinned<'_, T> {
     /// [`AccessError::Stale`] when the section has lasted too long, or the process has slept in it:
     /// nothing that it has read is to be used any more. [`AccessError::OutOfBounds`],
     /// [`AccessError::Gone`], those of [`Node`](crate::Node).
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, index: usize) -> Result<T, AccessError> {
         let value = self.copies.get(index)?;
         if self.has_read.replace(true) {
@@ -303,27 +303,31 @@ impl<T: Value> Pinned<'_, T> {
     ///
     /// # Errors
     /// [`AccessError::Stale`]: what it has read is to be thrown away.
-    #[inline]
+    #[inline(always)]
     pub fn finish(self) -> Result<(), AccessError> {
         self.holds()
     }
 
-    #[inline]
+    #[inline(always)]
     fn holds(&self) -> Result<(), AccessError> {
         match counter::is_before(self.deadline) {
             true => Ok(()),
-            false => self.holds_by_clock(),
+            false => holds_by_clock(self.copies, self.section, self.deadline),
         }
     }
+}
 
-    #[cold]
-    fn holds_by_clock(&self) -> Result<(), AccessError> {
-        let held = self.section.holds(self.copies.now());
-        held.map_err(|late| {
-            if self.deadline != 0 {
-                self.copies.deadline.was_missed();
-            }
-            stale(self.copies, late.by)
-        })
-    }
+/// The same. A section that nothing takes the address of has none, and is a few registers.
+#[cold]
+fn holds_by_clock<T: Value>(
+    copies: &Copies<T>,
+    section: ReadSection,
+    deadline: u64,
+) -> Result<(), AccessError> {
+    section.holds(copies.now()).map_err(|late| {
+        if deadline != 0 {
+            copies.deadline.was_missed();
+        }
+        stale(copies, late.by)
+    })
 }

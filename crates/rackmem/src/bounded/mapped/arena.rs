@@ -373,7 +373,7 @@ impl Arena {
     /// # Errors
     /// [`ArenaError::Late`] when that has taken longer than the bound allows,
     /// [`ArenaError::Expelled`], [`ArenaError::ClockSkew`], and those of [`Node::confirm`].
-    #[inline]
+    #[inline(always)]
     pub fn enter(&self) -> Result<ArenaSection<'_>, ArenaError> {
         ArenaSection::enter(&self.at)
     }

@@ -47,7 +47,7 @@ impl<const PLACES: usize> OpenSections<PLACES> {
     }
 
     /// Counts in the place of this thread, which nobody else stores to; or in the shared one.
-    #[inline]
+    #[inline(always)]
     fn count(&self, place: usize, which: impl Fn(&Place) -> &AtomicU64) {
         match self.own.get(place) {
             Some(own) => {
@@ -61,7 +61,7 @@ impl<const PLACES: usize> OpenSections<PLACES> {
     }
 
     /// A section begins in a thread that has this place.
-    #[inline]
+    #[inline(always)]
     pub fn enter(&self, place: usize) -> Counted {
         loop {
             let age = (self.current.load(Relaxed) & 1) as usize;
@@ -75,7 +75,7 @@ impl<const PLACES: usize> OpenSections<PLACES> {
     }
 
     /// It ends, in a thread that has this place.
-    #[inline]
+    #[inline(always)]
     pub fn leave(&self, place: usize, counted: Counted) {
         self.count(place, |place| &place.left[counted.age]);
     }

@@ -68,20 +68,27 @@ struct Begun {
 }
 
 impl Drop for ArenaSection<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         self.at.open.leave(place(), self.counted);
     }
 }
 
 impl<'a> ArenaSection<'a> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn enter(at: &'a Attached) -> Result<Self, ArenaError> {
-        Self::counted(at).or_else(|_| Self::enter_late(at))
+        let mut has_quiesced = false;
+        loop {
+            match Self::counted(at) {
+                Ok(section) => return Ok(section),
+                Err(ticks) => at.catch_up(ticks, has_quiesced)?,
+            }
+            has_quiesced = true;
+        }
     }
 
     /// A section that is counted, or by how many ticks it would be late.
-    #[inline]
+    #[inline(always)]
     fn counted(at: &'a Attached) -> Result<Self, u64> {
         let counted = at.open.enter(place());
         match Self::begin(at) {
@@ -103,7 +110,7 @@ impl<'a> ArenaSection<'a> {
     }
 
     /// What others have freed is there while the section is counted, so it is before it looks.
-    #[inline]
+    #[inline(always)]
     fn begin(at: &Attached) -> Result<Begun, u64> {
         // Before the quiescence: a later one than the deadline's is better.
         let (deadline, ahead) = (at.deadline.count(), at.ahead.load(SeqCst));
@@ -124,19 +131,12 @@ impl<'a> ArenaSection<'a> {
         }
     }
 
-    #[cold]
-    fn enter_late(at: &'a Attached) -> Result<Self, ArenaError> {
-        at.counters.late.fetch_add(1, Relaxed);
-        at.quiesce_if(|| Self::begin(at).is_err())?;
-        Self::counted(at).map_err(|ticks| at.late(ticks))
-    }
-
     /// What a slot leads to; none if that is nothing.
     ///
     /// # Errors
     /// [`ArenaError::BadPointer`] where the slot is none of this arena's, or holds something else
     /// than a pointer; [`ArenaError::Late`].
-    #[inline]
+    #[inline(always)]
     pub fn load<T: ?Sized>(&self, slot: ArenaSlot<T>) -> Result<Option<Pointer<T>>, ArenaError> {
         let word = self.at.place(slot).map_err(|error| self.why(error))?;
         if self.section.drops_path(self.lazily.get()) {
@@ -151,14 +151,14 @@ impl<'a> ArenaSection<'a> {
     /// # Errors
     /// [`ArenaError::BadPointer`] where the pointer leads to no object of this size;
     /// [`ArenaError::Late`].
-    #[inline]
+    #[inline(always)]
     pub fn read<T: Value>(&self, pointer: Pointer<T>) -> Result<T, ArenaError> {
         self.see(pointer)?;
         Ok(self.at.part(pointer.to.line, 0))
     }
 
     /// What a pointer leads to may be looked at, part by part.
-    #[inline]
+    #[inline(always)]
     pub(super) fn see<T>(&self, pointer: Pointer<T>) -> Result<(), ArenaError> {
         let extent = self.at.check(pointer).map_err(|error| self.why(error))?;
         self.see_at(pointer.to, extent)
@@ -166,17 +166,18 @@ impl<'a> ArenaSection<'a> {
 
     /// Why a pointer leads nowhere: if the section has lasted too long, what it was read from may
     /// have been reused.
-    #[cold]
+    #[inline(always)]
     pub(super) fn why(&self, bad: ArenaError) -> ArenaError {
-        self.holds().err().unwrap_or(bad)
+        self.at.why(self.section, bad)
     }
 
     /// The same, of an object that is there.
-    #[inline]
+    #[inline(always)]
     pub(super) fn see_at(&self, to: BiPtr, extent: Extent) -> Result<(), ArenaError> {
         let times = (self.section.began(), self.modified);
         if self.section.drops_first(to, times, self.lazily.get()) {
-            self.drop_young(to, extent);
+            let again = self.lazily.get();
+            self.at.drop_young(to, extent, (self.modified, again));
         }
         self.look_now_and_then()
     }
@@ -189,7 +190,7 @@ impl<'a> ArenaSection<'a> {
     ///
     /// # Errors
     /// Those of [`ArenaSection::load`] and [`ArenaSection::read`].
-    #[inline]
+    #[inline(always)]
     pub fn get<T: Value>(&self, slot: ArenaSlot<T>) -> Result<Option<T>, ArenaError> {
         match self.load(slot)? {
             Some(pointer) => self.read(pointer).map(Some),
@@ -211,32 +212,21 @@ impl<'a> ArenaSection<'a> {
     /// # Errors
     /// [`ArenaError::Late`]: the section has lasted too long, or the process has slept in it. What
     /// it has read is to be thrown away.
-    #[inline]
+    #[inline(always)]
     pub fn finish(self) -> Result<(), ArenaError> {
         self.holds()
     }
 
-    #[inline]
+    #[inline(always)]
     fn holds(&self) -> Result<(), ArenaError> {
         let known = counter::is_before(self.deadline);
         match known && self.at.ahead.load(SeqCst) == self.ahead {
             true => Ok(()),
-            false => self.holds_by_clock(),
+            false => self.at.holds(self.section, self.deadline),
         }
     }
 
-    #[cold]
-    fn holds_by_clock(&self) -> Result<(), ArenaError> {
-        let held = self.section.holds(self.at.now());
-        held.map_err(|late| {
-            if self.deadline != 0 {
-                self.at.deadline.was_missed();
-            }
-            self.at.late(late.by)
-        })
-    }
-
-    #[inline]
+    #[inline(always)]
     fn look_now_and_then(&self) -> Result<(), ArenaError> {
         let reads = self.reads.get().wrapping_add(1);
         self.reads.set(reads);
@@ -245,19 +235,53 @@ impl<'a> ArenaSection<'a> {
             false => Ok(()),
         }
     }
+}
 
-    /// Once a quiescence is enough: nothing that it leads to has changed its place since.
+/// What seldom happens in a section. None of it takes the section by its address, and what often
+/// happens is inlined: so a section is a few registers. In memory its parts are written one by one
+/// and read together when it is moved, and each time the processor waits for its own stores: that
+/// was half of what a section cost.
+impl Attached {
+    /// Quiesces, for a section that would be late; it is when that has been done already.
     #[cold]
-    fn drop_young(&self, to: BiPtr, extent: Extent) {
+    fn catch_up(&self, ticks: u64, has_quiesced: bool) -> Result<(), ArenaError> {
+        if has_quiesced {
+            return Err(self.late(ticks));
+        }
+        self.counters.late.fetch_add(1, Relaxed);
+        self.quiesce_if(|| ArenaSection::begin(self).is_err())
+    }
+
+    /// Whether what a section has read may be believed, by the clock.
+    #[cold]
+    fn holds(&self, section: ReadSection, deadline: u64) -> Result<(), ArenaError> {
+        section.holds(self.now()).map_err(|late| {
+            if deadline != 0 {
+                self.deadline.was_missed();
+            }
+            self.late(late.by)
+        })
+    }
+
+    #[cold]
+    fn why(&self, section: ReadSection, bad: ArenaError) -> ArenaError {
+        let held = section.holds(self.now());
+        held.map_or_else(|late| self.late(late.by), |()| bad)
+    }
+
+    /// Once a quiescence is enough, but `again`: nothing that it leads to has changed its place
+    /// since.
+    #[cold]
+    fn drop_young(&self, to: BiPtr, extent: Extent, (modified, again): (Tick, bool)) {
         let word = to.to_word();
         // Two words of one pointer and one quiescence: both, mixed so that no other two are alike
         // but by a collision of 64 bits.
         let mixed = word.rotate_left(17).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            ^ self.modified.0.wrapping_mul(0xff51_afd7_ed55_8ccd);
-        let seen = &self.at.dropped_young[(word >> 16) as usize % YOUNG];
-        if self.lazily.get() || seen.load(SeqCst) != mixed {
-            self.at.counters.young.fetch_add(1, Relaxed);
-            self.at.lines.drop_one(extent);
+            ^ modified.0.wrapping_mul(0xff51_afd7_ed55_8ccd);
+        let seen = &self.dropped_young[(word >> 16) as usize % YOUNG];
+        if again || seen.load(SeqCst) != mixed {
+            self.counters.young.fetch_add(1, Relaxed);
+            self.lines.drop_one(extent);
             seen.store(mixed, SeqCst);
         }
     }
@@ -265,7 +289,7 @@ impl<'a> ArenaSection<'a> {
 
 impl Attached {
     /// The word that a slot is, if that may hold a pointer.
-    #[inline]
+    #[inline(always)]
     pub fn place<T: ?Sized>(&self, slot: ArenaSlot<T>) -> Result<usize, ArenaError> {
         let line = slot.line().line;
         match self.slots.contains(&line) || self.slab(line).is_some() {
@@ -275,7 +299,7 @@ impl Attached {
     }
 
     /// The object of this size that begins where a pointer leads.
-    #[inline]
+    #[inline(always)]
     pub fn check<T>(&self, pointer: Pointer<T>) -> Result<Extent, ArenaError> {
         let (line, len) = (pointer.to.line, size_of::<T>());
         let extent = self.object(line, len)?;
@@ -287,7 +311,7 @@ impl Attached {
     }
 
     /// The object that begins with this line, which so many bytes are expected of.
-    #[inline]
+    #[inline(always)]
     pub fn object(&self, line: u64, len: usize) -> Result<Extent, ArenaError> {
         let bad = ArenaError::BadPointer { line, len };
         let at = self.slab(line).ok_or(bad)?;
@@ -302,7 +326,7 @@ impl Attached {
     }
 
     /// Which slab a line is of, counted over all domains.
-    #[inline]
+    #[inline(always)]
     fn slab(&self, line: u64) -> Option<usize> {
         let nth = line.checked_sub(self.first)? / SLAB_LINES;
         usize::try_from(nth)
@@ -311,7 +335,7 @@ impl Attached {
     }
 
     /// What a slab's objects are, if it is in use. It never changes.
-    #[inline]
+    #[inline(always)]
     pub fn class_of(&self, nth: usize) -> Option<u8> {
         match self.classes.get(nth)?.load(Relaxed) {
             0 => self.learn_class(nth),
@@ -331,7 +355,7 @@ impl Attached {
     }
 
     /// A value at a multiple of eight bytes from a line on, from the cache.
-    #[inline]
+    #[inline(always)]
     pub fn part<P: Value>(&self, line: u64, at: usize) -> P {
         let mut value = P::new_zeroed();
         self.copy(line, at, value.as_mut_bytes());
@@ -339,7 +363,7 @@ impl Attached {
     }
 
     /// The bytes there.
-    #[inline]
+    #[inline(always)]
     pub fn copy(&self, line: u64, at: usize, into: &mut [u8]) {
         let first = line as usize * WORDS + at / 8;
         for (nth, bytes) in into.chunks_mut(8).enumerate() {
