@@ -3,8 +3,7 @@
 //! A question is one packet and its answer another. A slot's numbers rise and outlive epochs, so
 //! what changes something takes effect once, and a late answer is known.
 
-use super::stock::{BiNews, Stock};
-use super::{BiOut, MAX_ITEM};
+use super::{BiNews, BiOut, MAX_ITEM, Stock};
 use crate::call::Ticks;
 use crate::wire::{
     Contract, Dest, Header, Kind, MAX_REQUESTERS, NodeId, Own, Reason, RequesterId, Seq, Tag,

@@ -19,13 +19,15 @@ use super::section::Bound;
 
 mod asking;
 mod held;
+mod news;
 mod outbox;
 mod stock;
 
 pub use asking::{Bi, BiAsk, BiReply};
 pub use held::{Hearing, HeldItem, Question};
+pub use news::BiNews;
 pub use outbox::BiOut;
-pub use stock::{BiNews, Stock};
+pub use stock::Stock;
 
 /// Bytes of an item, at most: it travels in one packet.
 pub const MAX_ITEM: u32 = 1024;
