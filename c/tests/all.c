@@ -5,11 +5,17 @@
 #include <rackmem.h>
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +71,8 @@ static void racks_and_nodes(void)
 	CHECK(none == NULL);
 	rm_rack *other = NULL;
 	FAILS(rm_local(0, 0, 0, &other), RM_ARGUMENT, "config");
+	FAILS(rm_local(33, 0, 0, &other), RM_ARGUMENT, "config");
+	CHECK(strstr(rm_why(), "32 nodes"));
 	FAILS(rm_join("no-such-file.toml", 0, &other), RM_ARGUMENT, "config");
 	FAILS(rm_join(NULL, 0, &other), RM_ARGUMENT, "bad-argument");
 	unsetenv("RACKMEM_CONFIG");
@@ -226,6 +234,57 @@ static void ways_of_faults(void)
 			rm_region_free(regions[node]);
 		}
 	}
+}
+
+static void *stores_with_signals_blocked(void *word)
+{
+	sigset_t all;
+	sigfillset(&all);
+	CHECK(pthread_sigmask(SIG_BLOCK, &all, NULL) == 0);
+	atomic_store((_Atomic uint64_t *)word, 7);
+	return NULL;
+}
+
+/* A thread may block all signals where threads of the library handle its faults. */
+static void blocked_signals(void)
+{
+	rm_region_spec spec = coherent("blocked");
+	rm_region *region;
+	rm_pages *pages;
+	pthread_t thread;
+	uint64_t value = 0;
+	DONE(rm_region_create(nodes[0], &spec, NULL, &region));
+	DONE(rm_map_with(region, RM_FAULTS_THREAD, &pages));
+	CHECK(pthread_create(&thread, NULL, stores_with_signals_blocked, rm_pages_at(pages, NULL)) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
+	DONE(rm_load(region, 0, &value));
+	CHECK(value == 7);
+	DONE(rm_unmap(pages));
+	rm_region_free(region);
+}
+
+/* The system refuses userfaultfd, as filters of containers do. */
+static void without_userfaultfd(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+	rm_region_spec spec = coherent("nowhere");
+	rm_region *region;
+	rm_pages *pages = NULL;
+	DONE(rm_region_create(nodes[0], &spec, NULL, &region));
+	FAILS(rm_map(region, &pages), RM_NO_PAGING, "no-paging");
+	CHECK(strstr(rm_why(), "userfaultfd"));
+	DONE(rm_map_with(region, RM_FAULTS_MPROTECT, &pages));
+	atomic_fetch_add((_Atomic uint64_t *)rm_pages_at(pages, NULL), 1);
+	DONE(rm_unmap(pages));
+	rm_region_free(region);
 }
 
 /* The text of a failure stays where it is, whatever fails next, until the thread's end. */
@@ -603,6 +662,7 @@ int main(void)
 	regions_and_words();
 	mapped_memory();
 	ways_of_faults();
+	blocked_signals();
 	texts_of_failures();
 	locks();
 	reader_writer_locks();
@@ -611,7 +671,21 @@ int main(void)
 	transactions();
 	bounded();
 	forks();
+	without_userfaultfd();
+	rm_region_spec last = coherent("of a closed rack");
+	rm_region *region = NULL;
+	rm_lock *lock = NULL;
+	DONE(rm_region_create(nodes[0], &last, NULL, &region));
+	DONE(rm_lock_open(nodes[0], "of a closed rack/lock", &lock));
 	DONE(rm_close(rack));
+	uint64_t value = 0;
+	rm_pages *pages = NULL;
+	FAILS(rm_store(region, 0, 1), RM_CLOSED, "closed");
+	FAILS(rm_load(region, BYTES - 8, &value), RM_CLOSED, "closed");
+	FAILS(rm_map(region, &pages), RM_CLOSED, "closed");
+	FAILS(rm_lock_acquire(lock, RM_FOREVER, NULL), RM_CLOSED, "closed");
+	rm_lock_free(lock);
+	rm_region_free(region);
 	rm_region_spec spec = coherent("late");
 	rm_region *none = NULL;
 	FAILS(rm_region_create(nodes[0], &spec, NULL, &none), RM_CLOSED, "closed");

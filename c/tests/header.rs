@@ -135,6 +135,29 @@ fn the_header_is_of_the_library() {
     );
 }
 
+/// Functions that the shared library has, with the version of each.
+#[test]
+fn each_function_has_a_version() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(here.join(path)).unwrap();
+    let map = read("rackmem.map");
+    let lines = map.lines().map(str::trim);
+    let mut listed: Vec<&str> = lines.filter_map(|line| line.strip_suffix(';')).collect();
+    listed.retain(|name| !name.contains(['}', '*']));
+    listed.sort();
+    let sources = std::fs::read_dir(here.join("src")).unwrap();
+    let sources: Vec<String> = sources
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+        .collect();
+    let has = sources.iter().flat_map(|source| {
+        let heads = between(source, "extern \"C\" fn ", '{');
+        heads.filter_map(|head| head.split_once('(').map(|(name, _)| name))
+    });
+    let mut has: Vec<&str> = has.filter(|name| !name.is_empty()).collect();
+    has.sort();
+    assert_eq!(listed, has);
+}
+
 #[test]
 fn a_source_is_read_as_c_writes_it() {
     let source = "

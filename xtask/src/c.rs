@@ -17,8 +17,13 @@ const STRICT_CPP: &[&str] = &["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-W
 /// Its own errors, and those of the library that come through it: memory that is used after it was
 /// freed or is never freed, and what C leaves undefined.
 const CHECKED: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-/// The version of the binary interface, as `c/build.rs` has it.
+/// The version of the binary interface, in the name by which programs are bound to the library: it
+/// rises when a program that was built before cannot use a newer one. The same as `RM_ABI_VERSION`.
 const ABI: u32 = 0;
+/// Functions of the shared library, and the version of each.
+const MAP: &str = "c/rackmem.map";
+/// What Rust's standard library takes of the system.
+const SYSTEM: &[&str] = &["-lgcc_s", "-lpthread", "-ldl", "-lm", "-lc"];
 
 /// `cargo xtask c`.
 pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure> {
@@ -72,12 +77,12 @@ fn lay_out(workspace: &Workspace, prefix: &Path, profile: &str) -> Result<(), Fa
     let header = workspace.root.join("c/include/rackmem.h");
     for (from, to) in [
         (header, include.join("rackmem.h")),
-        (built.join("librackmem_c.so"), lib.join(&so)),
         (built.join("librackmem_c.a"), lib.join("librackmem.a")),
     ] {
         let _ = std::fs::remove_file(&to);
         std::fs::copy(&from, &to).map_err(|error| of(&from, error))?;
     }
+    share(workspace, &lib.join("librackmem.a"), &lib.join(&so))?;
     for (link, to) in [
         (of_abi.as_str(), so.as_str()),
         ("librackmem.so", of_abi.as_str()),
@@ -92,6 +97,41 @@ fn lay_out(workspace: &Workspace, prefix: &Path, profile: &str) -> Result<(), Fa
     let text = text.replace("@PREFIX@", &prefix.display().to_string());
     let place = lib.join("pkgconfig/rackmem.pc");
     std::fs::write(&place, text.replace("@VERSION@", version)).map_err(|error| of(&place, error))
+}
+
+/// Functions that the shared library has.
+fn functions(workspace: &Workspace) -> Result<Vec<String>, Failure> {
+    let path = workspace.root.join(MAP);
+    let text = std::fs::read_to_string(&path);
+    let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
+    let names = text
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(';'));
+    let names = names.filter(|name| !name.contains(['}', '*']));
+    Ok(names.map(str::to_string).collect())
+}
+
+/// Makes the shared library of the static one: the map's functions with their versions, and what
+/// they need.
+fn share(workspace: &Workspace, archive: &Path, so: &Path) -> Result<(), Failure> {
+    let mut link = Command::new("cc");
+    link.args(["-shared", "-Wl,--gc-sections", "-Wl,-z,defs"])
+        .arg(format!("-Wl,-soname,librackmem.so.{ABI}"))
+        .arg(format!(
+            "-Wl,--version-script={}",
+            workspace.root.join(MAP).display()
+        ));
+    link.args(
+        functions(workspace)?
+            .iter()
+            .map(|name| format!("-Wl,-u,{name}")),
+    );
+    link.arg(archive).args(SYSTEM).arg("-o").arg(so);
+    match link.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err("the shared library does not link".into()),
+        Err(error) => Err(format!("cc did not start: {error}")),
+    }
 }
 
 /// A program of the tests: where it is, and how it is compiled.
@@ -139,6 +179,11 @@ pub fn tests(workspace: &Workspace) -> Verdict {
             failed.push(name.to_string());
         }
     };
+    count("symbols have versions", have_versions(workspace, &prefix));
+    count(
+        "a library of another version is refused",
+        refuses_another(workspace, &prefix),
+    );
     for program in PROGRAMS {
         let done = compile(workspace, &prefix, program).and_then(|path| runs(&prefix, &path));
         count(program.source, done);
@@ -150,6 +195,69 @@ pub fn tests(workspace: &Workspace) -> Verdict {
         }
     }
     Verdict::Told(tally, failed, Vec::new())
+}
+
+/// What the shared library has is the map's functions, each with its version.
+fn have_versions(workspace: &Workspace, prefix: &Path) -> Result<(), Failure> {
+    let so = prefix.join("lib/librackmem.so");
+    let nm = Command::new("nm")
+        .args(["-D", "--defined-only"])
+        .arg(so)
+        .output();
+    let nm = nm.map_err(|error| format!("nm did not start: {error}"))?;
+    let told = String::from_utf8_lossy(&nm.stdout).into_owned();
+    // Of each an address, a kind, and a name.
+    let symbols = told
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2));
+    let version = format!("RACKMEM_{ABI}");
+    let mut has: Vec<&str> = symbols.filter(|name| *name != version).collect();
+    has.sort();
+    let functions = functions(workspace)?;
+    let wanted = functions.iter().map(|name| format!("{name}@@{version}"));
+    let mut wanted: Vec<String> = wanted.collect();
+    wanted.sort();
+    match has == wanted {
+        true => Ok(()),
+        false => Err(format!("it has {has:?}, and {MAP} {wanted:?}")),
+    }
+}
+
+/// A program does not start with a library of the same name that lacks the version it needs.
+fn refuses_another(workspace: &Workspace, prefix: &Path) -> Result<(), Failure> {
+    let folder = prefix.join("another");
+    let of = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(&folder).map_err(of)?;
+    let (source, map) = (folder.join("another.c"), folder.join("another.map"));
+    std::fs::write(&source, "void rm_another(void) {}\n").map_err(of)?;
+    std::fs::write(&map, "RACKMEM_9 { global: rm_another; };\n").map_err(of)?;
+    let so = format!("librackmem.so.{ABI}");
+    let mut link = Command::new("cc");
+    link.args(["-shared", "-fPIC"])
+        .arg(format!("-Wl,-soname,{so}"))
+        .arg(format!("-Wl,--version-script={}", map.display()))
+        .arg(&source)
+        .arg("-o")
+        .arg(folder.join(&so));
+    match link.status() {
+        Ok(status) if status.success() => {}
+        _ => return Err("the other library does not link".into()),
+    }
+    let example = Program {
+        source: "c/examples/counter.c",
+        compiler: "cc",
+        options: &[STRICT],
+    };
+    let program = compile(workspace, prefix, &example)?;
+    let ran = Command::new(program)
+        .env("LD_LIBRARY_PATH", &folder)
+        .output();
+    let ran = ran.map_err(|error| error.to_string())?;
+    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+    match !ran.status.success() && told.contains(&format!("version `RACKMEM_{ABI}' not found")) {
+        true => Ok(()),
+        false => Err(format!("{}: {told}", ran.status)),
+    }
 }
 
 fn compile(workspace: &Workspace, prefix: &Path, program: &Program) -> Result<PathBuf, Failure> {
