@@ -14,6 +14,14 @@ use std::time::Duration;
 /// Names, sources and libraries.
 const LMDB: Program = ("lmdb", include_str!("dropin.c"), &["-llmdb"]);
 const TURNS: Program = ("turns", include_str!("dropin_turns.c"), &[]);
+/// What they share, and LMDB's with programs of the drop-in's tests.
+const HEADERS: [(&str, &str); 2] = [
+    ("clock.h", include_str!("clock.h")),
+    (
+        "counters.h",
+        include_str!("../../../crates/dropin/tests/programs/counters.h"),
+    ),
+];
 type Program = (&'static str, &'static str, &'static [&'static str]);
 /// Beginnings of the files' names: of this host's own, and of the rack's.
 const NATIVE: &str = "/dev/shm/rackmem-bench-";
@@ -112,6 +120,9 @@ impl Files {
             folder: std::env::temp_dir().join(name),
         };
         std::fs::create_dir_all(&files.folder)?;
+        for (name, text) in HEADERS {
+            std::fs::write(files.folder.join(name), text)?;
+        }
         for (name, text, libraries) in [LMDB, TURNS] {
             let (source, program) = (files.folder.join(format!("{name}.c")), files.program(name));
             std::fs::write(&source, text)?;

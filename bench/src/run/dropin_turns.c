@@ -2,22 +2,16 @@
    dropin_turns WHO HOW_MANY SECONDS PATH
    Prints how many turns it has had, in how many seconds, and how many there were. */
 #define _GNU_SOURCE
+#include "clock.h"
 #include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #define OVER (1ul << 63)
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec + time.tv_nsec / 1e9;
-}
 
 int main(int argc, char **argv) {
     if (argc != 5) return 2;

@@ -10,7 +10,7 @@ use libc::{c_int, c_long};
 use std::sync::Arc;
 
 /// The number is not ours any more.
-fn forget(fd: c_int) -> Done {
+pub fn forget(fd: c_int) -> Done {
     let Some((open, last)) = fds::remove(fd) else {
         return Ok(());
     };

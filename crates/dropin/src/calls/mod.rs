@@ -8,5 +8,6 @@ pub mod messages;
 pub mod open;
 pub mod process;
 pub mod rename;
+pub mod reopen;
 pub mod stat;
 pub mod stream;

@@ -39,7 +39,7 @@ fn changed(streams: &[(usize, c_int)]) {
 }
 
 /// The descriptor of a stream, if it is the rack's. `cookie`: the descriptor as well.
-fn number(stream: *mut FILE) -> Option<c_int> {
+pub fn number(stream: *mut FILE) -> Option<c_int> {
     if COUNT.load(Relaxed) == 0 {
         return None;
     }
@@ -81,19 +81,22 @@ extern "C" fn seek_to(cookie: *mut c_void, to: *mut off_t, from: c_int) -> c_int
     })
 }
 
+/// A descriptor has no stream any more that is the rack's.
+pub fn leave(fd: c_int) {
+    let mut streams = streams();
+    streams.retain(|is| is.1 != fd);
+    changed(&streams);
+}
+
 extern "C" fn close(cookie: *mut c_void) -> c_int {
     let fd = fd_of(cookie);
-    {
-        let mut streams = streams();
-        streams.retain(|is| is.1 != fd);
-        changed(&streams);
-    }
+    leave(fd);
     // SAFETY: a descriptor that was the stream's.
     unsafe { descriptor::close(fd) }
 }
 
 /// What `open` is told for a mode of `fopen`.
-fn flags(mode: &str) -> Option<c_int> {
+pub fn flags(mode: &str) -> Option<c_int> {
     let mode = mode.split(',').next()?;
     let mut rest = mode.chars();
     let (first, all) = (rest.next()?, rest.as_str());
@@ -121,7 +124,7 @@ fn flags(mode: &str) -> Option<c_int> {
 ///
 /// # Safety
 /// The mode is a string.
-unsafe fn stream(fd: c_int, mode: *const c_char) -> Done<*mut FILE> {
+pub unsafe fn stream(fd: c_int, mode: *const c_char) -> Done<*mut FILE> {
     let does = Functions {
         read,
         write,
@@ -169,32 +172,6 @@ macro_rules! opens {
     )*};
 }
 opens!(fopen, fopen64);
-
-/// Functions that open a path in place of another stream.
-macro_rules! opens_again {
-    ($($name:ident),*) => {$(
-        /// # Safety
-        /// That of the C library's.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
-            path: *const c_char,
-            mode: *const c_char,
-            of: *mut FILE,
-        ) -> *mut FILE {
-            // SAFETY: the caller's.
-            let path_of_ours = unsafe { the_racks_named(path) };
-            if path_of_ours.is_some() || number(of).is_some() {
-                let path = path_of_ours.unwrap_or_default();
-                let text = format!("{path}: no freopen() of files of the rack; fclose() and fopen() them");
-                return answer(std::ptr::null_mut(), || refuse(libc::ENOTSUP, &text));
-            }
-            type Open = unsafe extern "C" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
-            // SAFETY: the caller's.
-            unsafe { next!($name: Open)(path, mode, of) }
-        }
-    )*};
-}
-opens_again!(freopen, freopen64);
 
 /// # Safety
 /// That of the C library's.

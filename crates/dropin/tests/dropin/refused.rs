@@ -5,10 +5,12 @@ use crate::support::{Files, Where, compiled};
 /// What is tried, what the program is told, and a part of what the person is told.
 const CASES: &[(&str, &str, &str)] = &[
     ("direct", "EINVAL", "O_DIRECT"),
-    ("reopen", "EOPNOTSUPP", "no freopen()"),
+    ("reopen", "EOPNOTSUPP", "fclose() it and fopen() the file"),
     ("rename", "EXDEV", "not the rack's"),
     ("fixed", "EINVAL", "MAP_FIXED"),
     ("room", "EFBIG", "RACKMEM_FILES_ROOM"),
+    ("grown", "EFBIG", "RACKMEM_FILES_ROOM"),
+    ("full", "ENOSPC", "no room for"),
     ("futex", "ENOSYS", "wakes nobody on another host"),
     ("past", "EBADF", ""),
     ("private", "8 7", ""),

@@ -32,9 +32,14 @@ int main(int argc, char **argv) {
     if (words == MAP_FAILED) return perror("mmap"), 1;
     words[0] = 7;
     if (!strcmp(what, "direct")) return said(open(PATH, O_RDWR | O_DIRECT) < 0);
-    if (!strcmp(what, "reopen")) return said(!freopen(PATH, "r", stdin));
+    if (!strcmp(what, "reopen")) return said(!freopen(PATH, "r", fopen("/dev/null", "r")));
     if (!strcmp(what, "rename")) return said(rename(PATH, "/dev/shm/of-this-host"));
     if (!strcmp(what, "fixed")) return said(map(fd, LEN, MAP_SHARED | MAP_FIXED) == MAP_FAILED);
+    if (!strcmp(what, "full")) {
+        int other = open(PATH ".full", O_RDWR | O_CREAT, 0600);
+        return said(other < 0 || ftruncate(other, 1l << 40));
+    }
+    if (!strcmp(what, "grown")) return said(pwrite(fd, "x", 1, 1l << 30) < 0);
     if (!strcmp(what, "room")) return said(ftruncate(fd, 1l << 30));
     if (!strcmp(what, "futex")) return said(syscall(SYS_futex, words, FUTEX_WAKE, 1, 0, 0, 0) < 0);
     if (!strcmp(what, "past")) return said(syscall(SYS_pwrite64, fd, "x", 1, 0) < 0);

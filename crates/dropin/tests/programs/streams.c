@@ -15,7 +15,29 @@
 #define MUST(what) \
     if (!(what)) return fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #what, strerrorname_np(errno)), 1
 
+/* Streams that are given other files: of the rack, and of this host. */
+static int reopens(void) {
+    char text[8] = "";
+    struct stat is;
+    FILE *stream = fopen(PATH ".one", "w"), *own = stdout, *out;
+    MUST(stream && fputs("one", stream) >= 0);
+    MUST(freopen(PATH ".two", "w", stream) == stream && fputs("two", stream) >= 0);
+    MUST(freopen(0, "r", stream) == stream && fgets(text, sizeof text, stream));
+    MUST(!strcmp(text, "two") && feof(stream) && fputc('x', stream) == EOF);
+    MUST(freopen(PATH ".one", "a+", stream) == stream && fputs(" more", stream) >= 0);
+    MUST(!fseek(stream, 1, SEEK_SET) && fgetc(stream) == 'n');
+    MUST(freopen("/dev/null", "w", stream) == stream && fputs("nowhere", stream) >= 0);
+    MUST(!fflush(stream) && !stat(PATH ".one", &is) && is.st_size == 8 && !fclose(stream));
+    MUST((stream = fopen(PATH ".one", "r")) && !freopen(PATH ".none", "r", stream) && errno == ENOENT);
+    out = freopen(PATH ".out", "w", stdout);
+    MUST(out && out == stdout && out != own && printf("to the rack") == 11 && !fclose(stdout));
+    stdout = own;
+    MUST(!stat(PATH ".out", &is) && is.st_size == 11);
+    return 0;
+}
+
 static int writes(void) {
+    MUST(!reopens());
     FILE *old = fopen(PATH, "w"), *new = fopen(PATH ".new", "wx");
     MUST(old && new && !fopen(PATH ".new", "wx") && errno == EEXIST);
     MUST(fputs("of before\n", old) >= 0 && !fclose(old));

@@ -1,0 +1,102 @@
+//! Files as memory of the process.
+
+use super::File;
+use crate::answer::{Done, Errno, refuse};
+use crate::inside::Inside;
+use crate::settings;
+use std::sync::Arc;
+
+/// The rack has lost what was at an address of a mapped file. Whether the program goes on with what
+/// the file's home has.
+pub fn goes_on(at: usize) -> bool {
+    let Some((file, offset)) = crate::ranges::find(at) else {
+        return false;
+    };
+    let _inside = Inside::enter();
+    let region = file.here().region.clone();
+    let Some((_, region)) = region.filter(|_| settings::get().keep) else {
+        crate::say::line(&format!(
+            "{}: what a dead node had written was nowhere else; with {}=unlock in every node's \
+             environment it would be home since that node's last pthread_mutex_unlock()",
+            file.name,
+            settings::KEEP
+        ));
+        return false;
+    };
+    file.member
+        .node
+        .accept_loss(region.addr() + offset as u64)
+        .is_ok()
+}
+
+impl File {
+    /// Maps it: where byte `at` is.
+    pub fn map(self: &Arc<Self>, at: u64, len: usize) -> Done<usize> {
+        let _inside = Inside::enter();
+        let end = at.checked_add(len as u64).ok_or(Errno(libc::EOVERFLOW))?;
+        let ours = 1u64 << self.member.node.id();
+        let row = self.change(|row, live| {
+            self.make_room(row, live, end.max(row.size))?;
+            row.mappers |= ours;
+            Ok(row.clone())
+        })?;
+        let region = self.region(&row)?;
+        let mut here = self.here();
+        let pages = match &here.pages {
+            Some(pages) => pages.clone(),
+            None => {
+                let pages = region.map().or_else(|why| {
+                    let text = format!("{}: it cannot be mapped: {why}", self.name);
+                    refuse(libc::ENODEV, &text)
+                })?;
+                here.pages.insert(Arc::new(pages)).clone()
+            }
+        };
+        let start = pages.as_ptr() as usize;
+        if !crate::ranges::add((start, pages.len()), self) {
+            return refuse(
+                libc::ENOMEM,
+                "this process has mapped as many files as it can",
+            );
+        }
+        let place = start + at as usize;
+        here.maps.push((place, len));
+        Ok(place)
+    }
+
+    /// Ends a mapping that begins there. Others of the same bytes stay.
+    pub fn unmap(&self, place: usize) -> Done {
+        let _inside = Inside::enter();
+        let (pages, last) = {
+            let mut here = self.here();
+            if let Some(nth) = here.maps.iter().position(|map| map.0 == place) {
+                here.maps.swap_remove(nth);
+            }
+            let over = here.maps.is_empty();
+            (
+                over.then(|| here.pages.take()).flatten(),
+                over && here.opened == 0,
+            )
+        };
+        let Some(pages) = pages else {
+            return Ok(());
+        };
+        // Its pages go home.
+        drop(pages);
+        if last {
+            return self.forget(self.member);
+        }
+        let ours = 1u64 << self.member.node.id();
+        self.change(|row, _| {
+            row.mappers &= !ours;
+            Ok(())
+        })
+    }
+
+    /// What this node has written of it goes home.
+    pub fn keep(&self) -> Done {
+        let _inside = Inside::enter();
+        let pages = self.here().pages.clone();
+        pages.map_or(Ok(()), |pages| Ok(pages.bring_home()?))
+    }
+}

@@ -1,0 +1,114 @@
+//! How long a file is, and the region that has room for it.
+
+use super::{File, now, region_name};
+use crate::answer::{Done, refuse};
+use crate::inside::Inside;
+use crate::settings;
+use crate::table::Row;
+use rackmem::{Region, RegionSpec};
+use std::ops::Range;
+
+/// Bytes that are copied at a time.
+const PIECE: usize = 1 << 20;
+
+impl File {
+    /// Sees to it that it has a region of so many bytes at least. Nobody else changes its row
+    /// meanwhile.
+    pub(super) fn make_room(&self, row: &mut Row, live: u64, bytes: u64) -> Done {
+        if bytes <= row.room {
+            return Ok(());
+        }
+        if row.mappers & live != 0 {
+            let text = format!(
+                "{}: it is mapped and has room for {} bytes, and {bytes} are wanted; let the first \
+                 ftruncate() say how long it will be, or set {} to that",
+                self.name,
+                row.room,
+                settings::ROOM
+            );
+            return refuse(libc::EFBIG, &text);
+        }
+        let node = &self.member.node;
+        let whole = (node.block_size() as u64).max(64 << 10);
+        let room = bytes.max(settings::get().room).next_multiple_of(whole);
+        let name = region_name(self.row, row.version + 1);
+        // One that a node has left unfinished.
+        let _ = node.remove_region(&name);
+        let spec = RegionSpec::new(&name, room as usize)
+            .on(settings::get().home)
+            .renew();
+        let region = node.create_region(&spec).or_else(|why| {
+            let text = format!("{}: no room for {room} bytes: {why}", self.name);
+            refuse(libc::ENOSPC, &text)
+        })?;
+        if row.room > 0 {
+            let before = self.region(row)?;
+            copy(&before, &region, row.size.min(row.room) as usize)?;
+            let _ = node.remove_region(before.name());
+        }
+        row.version += 1;
+        row.room = room;
+        Ok(())
+    }
+
+    /// Its region as of a row.
+    pub(super) fn region(&self, row: &Row) -> Done<Region> {
+        let mut here = self.here();
+        if let Some((version, region)) = &here.region
+            && *version == row.version
+        {
+            return Ok(region.clone());
+        }
+        let name = region_name(self.row, row.version);
+        let spec = RegionSpec::new(&name, row.room as usize).on(settings::get().home);
+        let region = self.member.node.open_region(&spec)?;
+        here.region = Some((row.version, region.clone()));
+        Ok(region)
+    }
+
+    /// Its length from now on. What is cut off is zeros if it is ever there again.
+    pub fn set_size(&self, size: u64) -> Done {
+        let _inside = Inside::enter();
+        self.change(|row, live| {
+            self.make_room(row, live, size)?;
+            if size < row.size {
+                let region = self.region(row)?;
+                zero(&region, size as usize..row.size.min(row.room) as usize)?;
+            }
+            row.size = size;
+            row.changed = now();
+            Ok(())
+        })
+    }
+
+    /// Its length is this at least.
+    pub fn reach(&self, size: u64) -> Done {
+        match self.row()?.size < size {
+            true => self.change(|row, live| {
+                self.make_room(row, live, size)?;
+                row.size = row.size.max(size);
+                row.changed = now();
+                Ok(())
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
+fn copy(from: &Region, to: &Region, len: usize) -> Done {
+    let mut piece = vec![0; PIECE.min(len)];
+    for at in (0..len).step_by(PIECE) {
+        let piece = &mut piece[..PIECE.min(len - at)];
+        from.read(at, piece)?;
+        to.write(at, piece)?;
+    }
+    Ok(())
+}
+
+fn zero(region: &Region, bytes: Range<usize>) -> Done {
+    let zeros = vec![0; PIECE.min(bytes.len())];
+    for at in bytes.clone().step_by(PIECE) {
+        region.write(at, &zeros[..PIECE.min(bytes.end - at)])?;
+    }
+    Ok(())
+}
