@@ -160,3 +160,62 @@ def test_faults_come_in_several_ways(rack, faults):
     assert views[0][-1] == 50
     with pytest.raises(ValueError, match="carrier"):
         arrays[0]._region.map(faults="carrier")
+
+
+BLOCKED = """
+import signal, threading
+import rackmem
+
+rack = rackmem.local(2)
+here, there = (rackmem.array(rack.node(node), "a", 4, "i8") for node in range(2))
+view = memoryview(here._region.map(faults="thread")).cast("q")
+
+def store():
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    view[-1] = 7
+
+thread = threading.Thread(target=store)
+thread.start()
+thread.join()
+print(there.read(3, 4)[0])
+"""
+
+
+def test_a_thread_may_block_signals_where_threads_handle_faults():
+    done = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "7\n"), done
+
+
+# The system refuses userfaultfd from here on, as filters of containers do: a program of four steps,
+# as bytes of `struct sock_filter`.
+FILTERED = """
+import ctypes, struct
+import rackmem
+
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, NUMBER), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7fff0000)]
+steps = b"".join(struct.pack("=HBBI", *step) for step in steps)
+held = ctypes.create_string_buffer(steps)
+program = ctypes.create_string_buffer(struct.pack("@HP", 4, ctypes.addressof(held)))
+libc = ctypes.CDLL(None, use_errno=True)
+long = ctypes.c_ulong
+assert libc.prctl(38, long(1), long(0), long(0), long(0)) == 0
+assert libc.prctl(22, long(2), program, long(0), long(0)) == 0, ctypes.get_errno()
+
+rack = rackmem.local(1)
+array = rackmem.array(rack, "a", 4, "i8")
+try:
+    array.mapped()
+except rackmem.NoPagingError as error:
+    print(error.code, "userfaultfd" in str(error))
+array.write(0, [1, 2])
+view = memoryview(array._region.map(faults="mprotect")).cast("q")
+view[-4] += 6
+print(array.read(0, 2))
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls are x86-64's")
+def test_without_userfaultfd_there_are_calls():
+    program = FILTERED.replace("NUMBER", "323")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "no-paging True\n[7 2]\n"), done

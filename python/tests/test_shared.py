@@ -138,6 +138,28 @@ def test_a_fork_is_no_member(rack):
     assert counter.add() == 1
 
 
+def test_a_rack_has_so_many_nodes():
+    with pytest.raises(rackmem.ArgumentError, match="1 to 32 nodes, not 33"):
+        rackmem.local(33)
+
+
+def test_what_is_of_a_closed_rack_says_so(rack):
+    array, lock = rackmem.array(rack, "a", 4, "i8"), rackmem.Lock(rack, "l")
+    counter, mapping = rackmem.Counter(rack, "c"), rackmem.Dict(rack, "d")
+    rack.close()
+    for call in (
+        lambda: array.read(),
+        lambda: array.write(0, [1]),
+        lambda: array.mapped(),
+        lambda: lock.acquire(),
+        lambda: counter.add(),
+        lambda: mapping.get("key"),
+        lambda: rackmem.SharedMemory("s", create=True, size=10, rack=rack),
+    ):
+        with pytest.raises(rackmem.ClosedError):
+            call()
+
+
 def _worker(path, node, array, lock):
     # `array` and `lock` came by their names, for the rack that this process has joined.
     counter = rackmem.Counter(None, "steps")
