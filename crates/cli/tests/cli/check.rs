@@ -56,6 +56,18 @@ fn the_list_says_what_each_is_for() {
 }
 
 #[test]
+fn defects_are_listed_one_a_line() {
+    let text = stdout(&run(&["check", "--list-defects", "bi"]));
+    let names: Vec<&str> = text.lines().collect();
+    assert!(names.contains(&"share-a-line") && names.contains(&"install-late-copy"));
+    assert!(!names.contains(&"forget-reader"));
+    let lines = stdout(&run(&["--json", "check", "--list-defects", "bi"]));
+    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).expect("an object");
+    assert_eq!(first["of"], "bi");
+    assert_eq!(first["defect"], names[0]);
+}
+
+#[test]
 fn a_broken_promise_is_told_as_a_story_and_fails() {
     let output = run(&["check", "--scenario", "home-r", "--defect", "forget-reader"]);
     assert_eq!(output.status.code(), Some(1));

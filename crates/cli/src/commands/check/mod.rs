@@ -22,6 +22,7 @@ Examples:
   rackmem check --deep                       more faults: minutes, and gigabytes of memory
   rackmem check --deep --seconds 30          the same, at most 30 s per scenario
   rackmem check --defect forget-reader       plant a defect, to see a counterexample
+  rackmem check --list-defects bi            all defects of one protocol
   rackmem --json check                       one object a scenario
 
 Ctrl-C stops it and shows the coverage so far (exit code 130). Exit code 1: an invariant is broken; a shortest
@@ -39,6 +40,9 @@ pub struct CheckArgs {
     /// List the scenarios and exit
     #[arg(long)]
     list: bool,
+    /// List the defects that can be planted in PROTOCOL, one a line, and exit
+    #[arg(long, value_name = "PROTOCOL", value_parser = suite)]
+    list_defects: Option<&'static str>,
     /// Explore more faults per scenario
     #[arg(long)]
     deep: bool,
@@ -81,6 +85,12 @@ type Chosen = (&'static str, &'static dyn Case);
 
 /// Explores, and tells.
 pub fn run(args: &CheckArgs, json: bool) -> Result<Ended> {
+    if let Some(name) = args.list_defects {
+        let suites = SUITES.iter().filter(|suite| suite.name == name);
+        let defects: Vec<String> = suites.flat_map(|suite| (suite.defects)()).collect();
+        show::list_defects(name, &defects, json);
+        return Ok(Ended::Done);
+    }
     let chosen = chosen(args)?;
     if args.list {
         let about = |(suite, case): &Chosen| (*suite, case.about(args.deep));

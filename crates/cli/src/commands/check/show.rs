@@ -6,6 +6,16 @@ use rackmem_bench::table::{Align, Table};
 use rackmem_sim::driver::{About, Ended, Report};
 use serde_json::{Map, Value, json};
 
+/// The defects of a suite.
+pub fn list_defects(suite: &str, defects: &[String], json: bool) {
+    for defect in defects {
+        match json {
+            true => out::line(json!({"defect": defect, "of": suite})),
+            false => out::line(defect),
+        }
+    }
+}
+
 /// The scenarios, each with the name of its suite.
 pub fn list(scenarios: &[(&str, About)], json: bool) {
     if json {
