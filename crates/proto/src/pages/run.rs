@@ -6,7 +6,8 @@
 //! | where a run goes on | one, and then twice as many each time, up to [`Run::MOST`] |
 //!
 //! So a run brings as many pages for nothing as it has brought to use, at most. A page that comes
-//! ahead comes as by a fault of its own: with the same right, and by the same event.
+//! ahead comes as by a fault of its own, for loads alone: what may be stored to is lost with its
+//! node.
 
 use core::ops::Range;
 

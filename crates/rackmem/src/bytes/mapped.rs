@@ -157,14 +157,14 @@ impl Frames {
 
     /// A fault has brought a page. Those that come with it are brought one after the other, until
     /// one cannot be.
-    pub fn bring_ahead(&self, nth: usize, stores: bool, mut bring: impl FnMut(Tag) -> bool) {
+    pub fn bring_ahead(&self, nth: usize, mut bring: impl FnMut(Tag) -> bool) {
         let Some((place, run)) = self.runs.fault(nth) else {
             return;
         };
         let pages = run.ahead(self.blocks);
         self.runs.put(place, run.came(pages.end));
         for page in pages {
-            if self.allows(page, stores) {
+            if self.allows(page, false) {
                 continue;
             }
             if !bring(self.tag(page)) {

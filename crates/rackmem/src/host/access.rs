@@ -196,19 +196,22 @@ impl Access {
     /// again.
     pub fn page_in(&self, tag: Tag, writes: bool) -> Result<(), AccessError> {
         let mut backoff = Backoff::new(self.patience);
-        self.page(tag, writes, || backoff.wait())
+        let cache = &self.agents.cache;
+        self.page(tag, writes, || cache.asks(tag, writes), || backoff.wait())
     }
 
     /// The same for a page that no fault has asked for yet: what does not succeed at once is left
-    /// to its fault.
-    pub fn page_ahead(&self, tag: Tag, writes: bool) -> Result<(), AccessError> {
-        self.page(tag, writes, || false)
+    /// to its fault. For loads, whatever has followed them before: a page that may be stored to is
+    /// lost with its node, so nobody has one that it has not stored to or is about to.
+    pub fn page_ahead(&self, tag: Tag) -> Result<(), AccessError> {
+        self.page(tag, false, || false, || false)
     }
 
     fn page(
         &self,
         tag: Tag,
         writes: bool,
+        asks: impl Fn() -> bool,
         mut wait: impl FnMut() -> bool,
     ) -> Result<(), AccessError> {
         let cache = &self.agents.cache;
@@ -225,7 +228,7 @@ impl Access {
                     Some(reserved) => self.prepare(Plan::Evict(reserved))?,
                     None => Progress::Contended,
                 },
-                false => match self.plan(tag, cache.asks(tag, writes)) {
+                false => match self.plan(tag, asks()) {
                     Plan::Begin(purpose, reserved) => {
                         let (entry, granted) = (reserved.entry, Granted::by(purpose));
                         self.fetch(purpose, &reserved, |_| {

@@ -152,7 +152,9 @@ fn bring(node: &Node, (first, block): (Tag, usize)) -> Bring {
             }
         }
         let nth = at / block;
-        frames.bring_ahead(nth, stores, |tag| access.page_ahead(tag, stores).is_ok());
+        if !stores {
+            frames.bring_ahead(nth, |tag| access.page_ahead(tag).is_ok());
+        }
         Ok(())
     })
 }
