@@ -114,22 +114,30 @@ fn functions(workspace: &Workspace) -> Result<Vec<String>, Failure> {
 /// Makes the shared library of the static one: the map's functions with their versions, and what
 /// they need.
 fn share(workspace: &Workspace, archive: &Path, so: &Path) -> Result<(), Failure> {
-    let mut link = Command::new("cc");
-    link.args(["-shared", "-Wl,--gc-sections", "-Wl,-z,defs"])
-        .arg(format!("-Wl,-soname,librackmem.so.{ABI}"))
-        .arg(format!(
-            "-Wl,--version-script={}",
-            workspace.root.join(MAP).display()
-        ));
+    let mut link = linker(&workspace.root.join(MAP));
+    link.args(["-Wl,--gc-sections", "-Wl,-z,defs"]);
     link.args(
         functions(workspace)?
             .iter()
             .map(|name| format!("-Wl,-u,{name}")),
     );
     link.arg(archive).args(SYSTEM).arg("-o").arg(so);
+    links(link, "the shared library")
+}
+
+/// What makes a shared library of the name that programs look for, with versions by a map.
+fn linker(map: &Path) -> Command {
+    let mut link = Command::new("cc");
+    link.arg("-shared")
+        .arg(format!("-Wl,-soname,librackmem.so.{ABI}"))
+        .arg(format!("-Wl,--version-script={}", map.display()));
+    link
+}
+
+fn links(mut link: Command, what: &str) -> Result<(), Failure> {
     match link.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err("the shared library does not link".into()),
+        Ok(_) => Err(format!("{what} does not link")),
         Err(error) => Err(format!("cc did not start: {error}")),
     }
 }
@@ -232,17 +240,10 @@ fn refuses_another(workspace: &Workspace, prefix: &Path) -> Result<(), Failure> 
     std::fs::write(&source, "void rm_another(void) {}\n").map_err(of)?;
     std::fs::write(&map, "RACKMEM_9 { global: rm_another; };\n").map_err(of)?;
     let so = format!("librackmem.so.{ABI}");
-    let mut link = Command::new("cc");
-    link.args(["-shared", "-fPIC"])
-        .arg(format!("-Wl,-soname,{so}"))
-        .arg(format!("-Wl,--version-script={}", map.display()))
-        .arg(&source)
-        .arg("-o")
-        .arg(folder.join(&so));
-    match link.status() {
-        Ok(status) if status.success() => {}
-        _ => return Err("the other library does not link".into()),
-    }
+    let mut link = linker(&map);
+    link.arg("-fPIC").arg(&source);
+    link.arg("-o").arg(folder.join(&so));
+    links(link, "the other library")?;
     let example = Program {
         source: "c/examples/counter.c",
         compiler: "cc",

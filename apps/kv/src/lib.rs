@@ -40,6 +40,7 @@ mod error;
 mod glob;
 mod hash;
 mod layout;
+mod lock;
 pub mod memory;
 mod number;
 pub mod rdb;

@@ -4,12 +4,11 @@
 use super::child::ends_with_us;
 use super::kv_memory;
 use super::kv_recorded;
-use super::resp::Client;
-use super::{BenchError, Progress, Result};
+use super::resp::{self, Client};
+use super::{BenchError, Progress, Result, stopped};
 use crate::histogram::Histogram;
 use crate::recorded::HistoryFile;
 use crate::report::Report;
-use crate::stop;
 use crate::timing;
 use crate::ycsb::{self, KeyValue, Mix, Records};
 use crate::zipf::{YCSB_THETA, Zipf};
@@ -134,14 +133,6 @@ pub fn run(
     Ok(())
 }
 
-/// Ends where the user has asked for it.
-pub(super) fn stopped() -> Result<()> {
-    match stop::requested() {
-        true => Err(BenchError::Stopped),
-        false => Ok(()),
-    }
-}
-
 fn add(report: &mut Report, name: &str, rate: f64, baseline: Option<&str>) -> Result<()> {
     match baseline {
         Some(baseline) => report.add_against(name, rate, "ops/s", baseline)?,
@@ -180,17 +171,9 @@ impl Bench<'_> {
     }
 
     fn load_over_resp(&self, addr: SocketAddr) -> Result<()> {
-        let mut client = Client::connect(addr)?;
-        let mut key = ycsb::Key::default();
-        let value = [7; VALUE];
-        for record in 0..self.options.keys {
-            client.command(&[b"SET", key.of(record), &value]);
-            if record % 64 == 63 || record + 1 == self.options.keys {
-                stopped()?;
-                client.flush(|_| ())?;
-            }
-        }
-        Ok(())
+        resp::for_each(addr, 0..self.options.keys, |client, key| {
+            client.command(&[b"SET", key, &[7; VALUE]]);
+        })
     }
 
     /// Operations a second of all connections together.

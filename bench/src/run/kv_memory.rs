@@ -1,9 +1,9 @@
 //! `bench kv`: the memory that small pairs take, beside redis-server. Resident bytes,
 //! as the system counts them.
 
-use super::kv::{Redis, stopped, store_error as kv};
+use super::kv::{Redis, store_error as kv};
 use super::resp::Client;
-use super::{BenchError, Progress, Result};
+use super::{BenchError, Progress, Result, stopped};
 use crate::report::Report;
 use rackmem::{Node, Rack};
 use rackmem_kv::{Store, Sweep};

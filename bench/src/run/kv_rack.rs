@@ -2,10 +2,10 @@
 //! redis-server; and what an operation costs the rack's processes.
 
 use super::child::ends_with_us;
-use super::kv::{Redis, stopped};
+use super::kv::Redis;
 use super::kv_recorded;
-use super::resp::Client;
-use super::{BenchError, Progress, Result};
+use super::resp::{self, Client};
+use super::{BenchError, Progress, Result, stopped};
 use crate::histogram::Histogram;
 use crate::recorded::HistoryFile;
 use crate::report::Report;
@@ -54,8 +54,6 @@ pub trait Served {
 const VALUE: usize = 128;
 /// Clients, spread over the nodes.
 const CONNECTIONS: usize = 8;
-/// Commands that a loading client sends together.
-const LOADED: u64 = 64;
 /// Keys of redis-benchmark, which a node has all after a while.
 const CACHED: u64 = 1000;
 /// Operations of redis-benchmark in a second of a case's time.
@@ -80,8 +78,10 @@ pub fn run(
         load(&[redis.addr()], options.keys)?;
     }
     progress("every node reads every key once");
-    for nth in 0..rack.addrs().len() {
-        read_all(rack.addrs()[nth], options.keys)?;
+    for addr in rack.addrs() {
+        resp::for_each(*addr, 0..options.keys, |client, key| {
+            client.command(&[b"GET", key]);
+        })?;
     }
     for mix in [Mix::C, Mix::B, Mix::A] {
         let shape = format!("ycsb-{mix}/connections-{CONNECTIONS}").to_lowercase();
@@ -150,18 +150,11 @@ fn calls(text: &[u8]) -> u64 {
 /// Stores all records, a client a node.
 fn load(addrs: &[SocketAddr], keys: u64) -> Result<()> {
     let clients = addrs.len() as u64;
-    let part = |nth: usize| -> Result<()> {
-        let mut client = Client::connect(addrs[nth])?;
-        let (mut key, value) = (ycsb::Key::default(), [7; VALUE]);
+    let part = |nth: usize| {
         let mine = (0..keys).skip(nth).step_by(clients as usize);
-        for (count, record) in (0..).zip(mine) {
-            client.command(&[b"SET", key.of(record), &value]);
-            if count % LOADED == LOADED - 1 {
-                stopped()?;
-                client.flush(|_| ())?;
-            }
-        }
-        Ok(client.flush(|_| ())?)
+        resp::for_each(addrs[nth], mine, |client, key| {
+            client.command(&[b"SET", key, &[7; VALUE]]);
+        })
     };
     std::thread::scope(|scope| {
         let part = &part;
@@ -173,19 +166,6 @@ fn load(addrs: &[SocketAddr], keys: u64) -> Result<()> {
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })
-}
-
-/// Reads all records by one client.
-fn read_all(addr: SocketAddr, keys: u64) -> Result<()> {
-    let (mut client, mut key) = (Client::connect(addr)?, ycsb::Key::default());
-    for record in 0..keys {
-        client.command(&[b"GET", key.of(record)]);
-        if record % LOADED == LOADED - 1 {
-            stopped()?;
-            client.flush(|_| ())?;
-        }
-    }
-    Ok(client.flush(|_| ())?)
 }
 
 /// What clients have seen.

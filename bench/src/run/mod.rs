@@ -108,6 +108,19 @@ impl From<std::io::Error> for BenchError {
 /// The result of a bench.
 pub type Result<T> = std::result::Result<T, BenchError>;
 
+/// Ends where the user has asked for it.
+fn stopped() -> Result<()> {
+    match stop::requested() {
+        true => Err(BenchError::Stopped),
+        false => Ok(()),
+    }
+}
+
+/// What the bench needs is not on this machine, for this reason.
+fn missing(why: impl std::fmt::Display) -> BenchError {
+    BenchError::Missing(why.to_string())
+}
+
 /// A bench's progress for display: what is being measured now.
 pub type Progress<'a> = &'a mut dyn FnMut(&str);
 

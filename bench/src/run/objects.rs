@@ -2,7 +2,7 @@
 //! beside other ways to tell a torn one.
 
 use super::objects_home::{Home, READER};
-use super::{Progress, Result};
+use super::{Progress, Result, missing};
 use crate::objects::rpc::{Far, Near, Serve};
 use crate::objects::{Crc64, Layout, Locked, Plain, Versions};
 use crate::report::Report;
@@ -104,6 +104,16 @@ fn object_of(size: usize) -> Serve {
         answer.clear();
         answer.extend_from_slice(&object.lock().whole());
     })
+}
+
+/// What this gives, if nobody at a home was asked by this node for it: memory that is mapped.
+fn unasked<T>(node: &Node, read: impl FnOnce() -> T) -> Result<T> {
+    let asked = || node.metrics().objects.asked;
+    let (before, value) = (asked(), read());
+    match asked() == before {
+        true => Ok(value),
+        false => Err(missing("the home's memory could not be mapped")),
+    }
 }
 
 impl Bench<'_> {
@@ -208,12 +218,7 @@ impl Bench<'_> {
         let far: Vec<Object<[u8]>> = (all.iter())
             .map(|object| rack.node(1).attach_object(object.at()))
             .collect::<rackmem::Result<_, _>>()?;
-        let asked = rack.node(1).metrics().objects.asked;
-        let time = self.ours(&far, size);
-        if rack.node(1).metrics().objects.asked != asked {
-            let why = "the home's memory could not be mapped".to_owned();
-            return Err(super::BenchError::Missing(why));
-        }
+        let time = unasked(&rack.node(1), || self.ours(&far, size))?;
         let (name, plain) = (format!("shm/{size}/mapped"), format!("local/{size}/plain"));
         Ok(report.add_against(&name, time, "ns", &plain)?)
     }
@@ -221,15 +226,10 @@ impl Bench<'_> {
     /// The home is a process of its own, which then does not run.
     fn stopped(&self, report: &mut Report, size: usize) -> Result<()> {
         let home = Home::start(size)?;
-        let asked = || home.rack.node(READER).metrics().objects.asked;
-        let (all, before) = (std::slice::from_ref(&home.object), asked());
-        let runs = self.ours(all, size);
+        let (node, all) = (home.rack.node(READER), std::slice::from_ref(&home.object));
+        let runs = unasked(&node, || self.ours(all, size))?;
         home.stop();
-        let stopped = self.ours(all, size);
-        if asked() != before {
-            let why = "the memory of the home's process could not be mapped".to_owned();
-            return Err(super::BenchError::Missing(why));
-        }
+        let stopped = unasked(&node, || self.ours(all, size))?;
         let name = format!("shm/{size}/process");
         report.add(&name, runs, "ns")?;
         Ok(report.add_against(&format!("{name}-stopped"), stopped, "ns", &name)?)

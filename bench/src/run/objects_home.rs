@@ -1,12 +1,12 @@
 //! A home of an object in a process of its own, which can be stopped.
 
-use super::child::ends_with_us;
-use super::{BenchError, Result};
+use super::child::{Running, ends_with_us, signal};
+use super::{Result, missing};
 use rackmem::object::{Object, ObjectRef};
 use rackmem::{Config, Contract, Node, Rack, RegionSpec};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 /// The home's number.
@@ -14,9 +14,8 @@ pub const HOME: usize = 0;
 /// The reader's number.
 pub const READER: usize = 1;
 
-fn missing(why: impl std::fmt::Display) -> BenchError {
-    BenchError::Missing(why.to_string())
-}
+/// It ends with its standard input, and takes what it has in shared memory along.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Plays the home: makes an object of so many bytes, says where it is, and stays until the process
 /// that started this one closes its standard input.
@@ -44,15 +43,9 @@ pub fn attach(node: &Node, said: &str) -> Result<Object<[u8]>> {
     Ok(node.attach_object(ObjectRef::new(addr, generation))?)
 }
 
-/// Stops a process, as one that has no processor for long, or lets it go on.
-pub fn signal(process: u32, signal: i32) {
-    // SAFETY: a signal to a process of this bench, whose parent has not waited for it.
-    unsafe { libc::kill(process as i32, signal) };
-}
-
 /// A home over shared memory.
 pub struct Home {
-    process: Child,
+    process: Running,
     file: PathBuf,
     /// Who reads.
     pub rack: Rack,
@@ -74,14 +67,10 @@ impl Home {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["bench", "objects", "--home"]).arg(&file);
         command.args(["--size", &size.to_string()]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = ends_with_us(&mut command).spawn()?;
-        let mut said = String::new();
-        if let Some(out) = process.stdout.take() {
-            BufReader::new(out).read_line(&mut said)?;
-        }
+        let command = ends_with_us(&mut command);
+        let (process, said) = Running::start_saying(command, ENDS_WITHIN)?;
         let rack = Rack::join(&Config::parse(&text)?, READER)?;
-        let object = attach(&rack.node(READER), said.trim())?;
+        let object = attach(&rack.node(READER), &said)?;
         Ok(Home {
             process,
             file,
@@ -98,24 +87,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        signal(self.process.id(), libc::SIGCONT);
-        // It ends with its standard input, and takes what it has in shared memory along.
-        end(&mut self.process);
         // A temporary file in any case.
         let _ = std::fs::remove_file(&self.file);
     }
-}
-
-/// Lets a process end by itself, within some seconds.
-fn end(process: &mut Child) {
-    drop(process.stdin.take());
-    for _ in 0..500 {
-        if !matches!(process.try_wait(), Ok(None)) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    // It may have ended meanwhile.
-    let _ = process.kill();
-    let _ = process.wait();
 }

@@ -1,7 +1,7 @@
 //! A RESP client for benches: GET and SET of a pipeline at a time,
 //! the same code against every server.
 
-use crate::ycsb::KeyValue;
+use crate::ycsb::{self, KeyValue};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
@@ -9,6 +9,26 @@ use std::net::{SocketAddr, TcpStream};
 const MAX_PARTS: usize = 16;
 /// Bytes of an answer line at most: anything longer is no answer to GET or SET.
 const MAX_LINE: usize = 256;
+
+/// Commands that a client sends together which sends one for each of many records.
+const TOGETHER: usize = 64;
+
+/// Sends a command for each of these records, by a client of its own. `put` has the key.
+pub fn for_each(
+    addr: SocketAddr,
+    records: impl Iterator<Item = u64>,
+    put: impl Fn(&mut Client, &[u8]),
+) -> super::Result<()> {
+    let (mut client, mut key) = (Client::connect(addr)?, ycsb::Key::default());
+    for record in records {
+        put(&mut client, key.of(record));
+        if client.waiting == TOGETHER {
+            super::stopped()?;
+            client.flush(|_| ())?;
+        }
+    }
+    Ok(client.flush(|_| ())?)
+}
 
 /// One connection.
 pub struct Client {

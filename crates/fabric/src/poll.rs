@@ -13,51 +13,57 @@ use std::time::Duration;
 /// How often an idle agent looks whether it should stop or send something again.
 pub(crate) const TICK: Duration = Duration::from_millis(5);
 
-/// Waits for datagrams: up to `spin` awake, then asleep until the socket's own timeout. Whether
-/// there is one whose turn is next.
-pub(crate) fn receive(socket: &UdpSocket, incoming: &mut Incoming, spin: Duration) -> bool {
-    if incoming.has_next() {
-        return true;
+/// Waits for datagrams: up to `spin` awake, then asleep until the socket's own timeout. The one
+/// whose turn is next; `None` when none came.
+pub(crate) fn receive<'a>(
+    socket: &UdpSocket,
+    incoming: &'a mut Incoming,
+    spin: Duration,
+) -> Option<&'a [u8]> {
+    if !incoming.has_next() && !look_awake(socket, incoming, spin) {
+        incoming.look(socket, true);
     }
-    if !spin.is_zero() {
-        let mut awake = Awake::begin(spin);
-        loop {
-            if incoming.look(socket, false) {
-                return true;
-            }
-            if !awake.look_again(awake.waited()) {
-                break;
-            }
-        }
-    }
-    incoming.look(socket, true)
+    incoming.next()
 }
 
-/// Waits for datagrams: up to `spin` awake, then asleep, but no longer than `at_most` in all.
-/// The socket's own timeout will not do for this: the kernel counts it in ticks of up to ten
-/// milliseconds, and a lost packet should cost a few round trips.
-pub(crate) fn receive_within(
-    socket: &UdpSocket,
-    incoming: &mut Incoming,
-    spin: Duration,
-    at_most: Duration,
-) -> bool {
-    if incoming.has_next() {
-        return true;
+/// Whether something has come while this thread stayed awake for it.
+fn look_awake(socket: &UdpSocket, incoming: &mut Incoming, spin: Duration) -> bool {
+    if spin.is_zero() {
+        return false;
     }
     let mut awake = Awake::begin(spin);
     loop {
         if incoming.look(socket, false) {
             return true;
         }
-        let waited = awake.waited();
-        if waited >= at_most {
-            return false;
-        }
-        if !awake.look_again(waited) && !sleep_until_readable(socket, at_most - waited) {
+        if !awake.look_again(awake.waited()) {
             return false;
         }
     }
+}
+
+/// Waits for datagrams: up to `spin` awake, then asleep, but no longer than `at_most` in all.
+/// The socket's own timeout will not do for this: the kernel counts it in ticks of up to ten
+/// milliseconds, and a lost packet should cost a few round trips.
+pub(crate) fn receive_within<'a>(
+    socket: &UdpSocket,
+    incoming: &'a mut Incoming,
+    spin: Duration,
+    at_most: Duration,
+) -> Option<&'a [u8]> {
+    if !incoming.has_next() {
+        let mut awake = Awake::begin(spin);
+        while !incoming.look(socket, false) {
+            let waited = awake.waited();
+            if waited >= at_most {
+                return None;
+            }
+            if !awake.look_again(waited) && !sleep_until_readable(socket, at_most - waited) {
+                return None;
+            }
+        }
+    }
+    incoming.next()
 }
 
 /// Sleeps until there is a datagram, or something else to learn from the socket.

@@ -201,8 +201,7 @@ pub fn serve(
 fn answer(sender: &Sender, handler: &dyn Handler, stop: &AtomicBool) {
     let mut incoming = sender.peers.incoming();
     let take = |spin| {
-        receive(&sender.socket, &mut incoming, spin);
-        let Some(packet) = incoming.next() else {
+        let Some(packet) = receive(&sender.socket, &mut incoming, spin) else {
             return false;
         };
         match decode(packet) {
@@ -261,8 +260,8 @@ impl Net for UdpPort {
 
 impl Port for UdpPort {
     fn wait(&mut self, at_most: Duration, reply: &mut dyn Receiver) -> bool {
-        receive_within(&self.sender.socket, &mut self.incoming, SPIN, at_most);
-        let Some(packet) = self.incoming.next() else {
+        let socket = &self.sender.socket;
+        let Some(packet) = receive_within(socket, &mut self.incoming, SPIN, at_most) else {
             return false;
         };
         if let Ok((header, body)) = decode(packet) {

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use mlua::{
     ChunkMode, Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState,
@@ -22,6 +22,7 @@ use super::running::Running;
 use super::sha1::Sha;
 use super::shelf::States;
 use crate::command::Failure;
+use crate::lock::lock;
 use crate::resp::reply::Reply;
 
 /// Scripts that a state keeps compiled.
@@ -33,7 +34,8 @@ const SWEEP_ABOVE: usize = 16 << 20;
 /// Instructions between two looks at whether the script is to end.
 const STRIDE: u32 = 10_000;
 
-/// What is so of the script that runs.
+/// What is so of the script that runs. Nobody waits for its locks: one thread at a time has a
+/// state.
 #[derive(Default)]
 pub(super) struct Now {
     running: Mutex<Option<Arc<Running>>>,
@@ -41,11 +43,6 @@ pub(super) struct Now {
     stopped: Mutex<Option<String>>,
     /// It has chosen version 3 of the protocol for its commands' replies.
     pub resp3: AtomicBool,
-}
-
-/// Nobody waits for it: one thread at a time has a state.
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A script, compiled.

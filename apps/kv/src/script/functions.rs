@@ -5,7 +5,7 @@
 //! more.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use mlua::{Function, MultiValue, Table, Value};
 
@@ -15,6 +15,7 @@ use super::header::Permissions;
 use super::running::Running;
 use super::shelf::{Lent, States};
 use crate::command::Failure;
+use crate::lock::lock;
 
 /// Bytes of all libraries, at most.
 const MAX_CODE: usize = 16 << 20;
@@ -127,18 +128,13 @@ impl Functions {
         let found = Arc::new(Mutex::new(Vec::new()));
         let register = {
             let found = found.clone();
-            let register = move |_: &mlua::Lua, args| {
-                register(
-                    args,
-                    &mut found.lock().unwrap_or_else(PoisonError::into_inner),
-                )
-            };
+            let register = move |_: &mlua::Lua, args| register(args, &mut lock(&found));
             let register = self.engine.lua().create_function(register);
             register.map_err(|error| unusable(&error))?
         };
         self.engine
             .load_library(&code[len..], register, running.clone())?;
-        let functions = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
+        let functions = std::mem::take(&mut *lock(&found));
         if self.places.len() + functions.len() > MAX_FUNCTIONS {
             return Err("ERR there are too many functions".into());
         }

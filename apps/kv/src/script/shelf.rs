@@ -6,10 +6,11 @@
 //! meanwhile have another.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::engine::Engine;
 use super::functions::Functions;
+use crate::lock::lock;
 
 /// States that are not in use, by when they were put here first.
 pub(crate) struct Shelf<T>(Mutex<Shelved<T>>);
@@ -36,7 +37,7 @@ impl<T> Default for Shelf<T> {
 impl<T> Shelf<T> {
     /// The first that is there; those that are of no use any more are thrown away.
     pub fn take(&self, is_of_use: impl Fn(&T) -> bool) -> Option<Lent<T>> {
-        let mut shelved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shelved = lock(&self.0);
         shelved.there.retain(|lent| is_of_use(&lent.state));
         let ages = shelved.there.iter().enumerate();
         let (first, _) = ages.min_by_key(|(_, lent)| lent.nth)?;
@@ -45,7 +46,7 @@ impl<T> Shelf<T> {
 
     /// Takes in one more, for its first use.
     pub fn lend(&self, state: T) -> Lent<T> {
-        let mut shelved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shelved = lock(&self.0);
         shelved.made += 1;
         let nth = shelved.made;
         Lent { state, nth }
@@ -53,8 +54,7 @@ impl<T> Shelf<T> {
 
     /// The user does not need it any more.
     pub fn put_back(&self, lent: Lent<T>) {
-        let mut shelved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        shelved.there.push(lent);
+        lock(&self.0).there.push(lent);
     }
 }
 

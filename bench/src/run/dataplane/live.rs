@@ -4,55 +4,18 @@
 use super::part::{AGENT_PORT, SWITCH_PORT, at};
 use super::{BenchError, Options, Progress, Result, missing};
 use crate::report::Report;
-use crate::run::objects_home;
+use crate::run::child::Running;
 use crate::timing::median_for;
 use rackmem_hosts::{Hosts, Place};
-use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// How peers are found by a miss: they listen for a while after each packet, and then sleep.
 const PEERS: [&str; 2] = ["awake", "asleep"];
 
-/// A process that lives until the value is dropped.
-pub(super) struct Running(Child);
-
-impl Running {
-    /// Its number, by which others stop it.
-    pub(super) fn id(&self) -> String {
-        self.0.id().to_string()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        objects_home::signal(self.0.id(), libc::SIGCONT);
-        // Parts end with their standard input, switches with a signal; neither may stay.
-        drop(self.0.stdin.take());
-        if !matches!(self.0.wait_timeout(), Some(())) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
-}
-
-trait WaitTimeout {
-    fn wait_timeout(&mut self) -> Option<()>;
-}
-
-impl WaitTimeout for Child {
-    /// For half a second.
-    fn wait_timeout(&mut self) -> Option<()> {
-        for _ in 0..50 {
-            if let Ok(Some(_)) = self.try_wait() {
-                return Some(());
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        None
-    }
-}
+/// Parts end with their standard input, switches with a signal; neither may stay for longer.
+const ENDS_WITHIN: Duration = Duration::from_millis(500);
 
 pub(super) struct Scene {
     hosts: Hosts,
@@ -99,24 +62,7 @@ impl Scene {
 
     /// The same, and what that says.
     pub(super) fn start_saying(mut command: Command) -> Result<(Running, String)> {
-        let child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut running = Running(child);
-        let mut line = String::new();
-        if let Some(out) = running.0.stdout.take() {
-            let mut out = BufReader::new(out);
-            out.read_line(&mut line)?;
-            // A writer to a pipe without a reader would block.
-            std::thread::spawn(move || out.read_to_end(&mut Vec::new()));
-        }
-        if line.is_empty() {
-            return Err(BenchError::Missing(
-                "a process of the bench did not start".into(),
-            ));
-        }
-        Ok((running, line.trim().to_owned()))
+        Running::start_saying(&mut command, ENDS_WITHIN)
     }
 
     /// Runs what measures, and returns its figure.

@@ -12,7 +12,7 @@ pub(super) mod reads;
 
 pub use part::play;
 
-use super::{BenchError, Progress, Result};
+use super::{BenchError, Progress, Result, missing};
 use crate::report::Report;
 use rackmem_hosts::Hosts;
 use std::time::Duration;
@@ -44,8 +44,4 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
     progress("the program alone");
     program::run(report, options)?;
     live::run(report, options, progress)
-}
-
-fn missing(error: impl std::fmt::Display) -> BenchError {
-    BenchError::Missing(error.to_string())
 }

@@ -1,10 +1,11 @@
 //! Reads of objects between hosts: by the kernel of the home's host, and by the home's agent,
 //! beside a program that copies as many bytes into the same packets and does nothing else.
 
-use super::live::{Running, Scene};
+use super::live::Scene;
 use super::part::{AGENT_PORT, Client, at, say, stay};
 use super::{Progress, Result, missing};
 use crate::report::Report;
+use crate::run::child::{Running, signal};
 use crate::run::objects_home::{self, HOME, READER};
 use rackmem::object::Retry;
 use rackmem::{Config, Rack};
@@ -41,7 +42,11 @@ pub fn run(
             scene.median(duration, || {
                 let words = ["home", &file, reads, &text];
                 let (home, at) = scene.start_at(HOME, &words)?;
-                let stops = if stops { home.id() } else { String::new() };
+                let stops = if stops {
+                    home.id().to_string()
+                } else {
+                    String::new()
+                };
                 let words = ["read", &file, &at, &text, &rounds, &stops];
                 scene.measure_at(Place::Host(READER), &words)
             })
@@ -112,7 +117,7 @@ fn read(file: &Path, object: &str, (size, rounds): (usize, usize), stops: &str) 
     // The first answers tell how to ask.
     for round in 0..rounds + 50 {
         if round == 50 && !stops.is_empty() {
-            objects_home::signal(stops.parse().map_err(missing)?, libc::SIGSTOP);
+            signal(stops.parse().map_err(missing)?, libc::SIGSTOP);
         }
         let began = Instant::now();
         object.read_into(black_box(&mut out), Retry::default())?;

@@ -20,15 +20,13 @@ pub(super) struct Runs {
 impl Runs {
     /// The run that a fault goes on with, and its place. Otherwise it begins one.
     pub fn fault(&self, page: usize) -> Option<(usize, Run)> {
-        let mut runs = self.words.iter().map(|word| Run::of(word.load(Relaxed)));
-        match runs.position(|run| run.has(page)) {
-            Some(place) => Some((place, Run::of(self.words[place].load(Relaxed)))),
-            None => {
-                let place = self.began.fetch_add(1, Relaxed) % RUNS;
-                self.put(place, Run::begins(page));
-                None
-            }
+        let runs = self.words.iter().map(|word| Run::of(word.load(Relaxed)));
+        let found = runs.enumerate().find(|(_, run)| run.has(page));
+        if found.is_none() {
+            let place = self.began.fetch_add(1, Relaxed) % RUNS;
+            self.put(place, Run::begins(page));
         }
+        found
     }
 
     pub fn put(&self, place: usize, run: Run) {

@@ -253,8 +253,10 @@ impl Access {
         if self.standing.is_fenced() {
             return Err(AccessError::Rack(RackError::Fenced));
         }
+        // Nobody keeps homes of groups, to this node, until it has begun the epoch that it has come
+        // into.
         if tag.home().group().is_some() && self.standing.keeper().is_none() {
-            self.await_keeper()?;
+            self.await_members(|| self.standing.keeper().is_some())?;
         }
         let Some(node) = self.standing.host(tag.home()) else {
             return Err(AccessError::BadAddress { addr: tag.0 });
@@ -285,28 +287,14 @@ impl Access {
         let Some(seen) = self.standing.looked() else {
             return Ok(());
         };
-        let mut backoff = Backoff::new(self.patience);
-        while !self.has_heard_of(node, tag) && !self.standing.has_caught_up(seen) {
-            if self.closed.load(Ordering::Relaxed) {
-                return Err(RackError::Closed);
-            }
-            if self.standing.is_fenced() {
-                return Err(RackError::Fenced);
-            }
-            if !backoff.wait() {
-                let node = self.me();
-                return Err(RackError::Timeout { node });
-            }
-        }
-        Ok(())
+        self.await_members(|| self.has_heard_of(node, tag) || self.standing.has_caught_up(seen))
     }
 
-    /// Nobody keeps homes of groups, to this node, until it has begun the epoch that it has come
-    /// into.
+    /// Waits until this is so, of what this node knows of the members.
     #[cold]
-    fn await_keeper(&self) -> Result<(), RackError> {
+    fn await_members(&self, is_so: impl Fn() -> bool) -> Result<(), RackError> {
         let mut backoff = Backoff::new(self.patience);
-        while self.standing.keeper().is_none() {
+        while !is_so() {
             if self.closed.load(Ordering::Relaxed) {
                 return Err(RackError::Closed);
             }

@@ -139,21 +139,13 @@ fn bring(node: &Node, (first, block): (Tag, usize)) -> Bring {
         let frames = frames.filter(|frames| frames.is_used());
         let frames = frames.ok_or(AccessError::BadAddress { addr: tag.0 })?;
         frames.counters.faults.fetch_add(1, Relaxed);
-        loop {
-            let done = access.page_in(tag, stores);
-            match done
-                .as_ref()
-                .err()
-                .map(|error| frames.ask_about_lost(at, stores, error))
-            {
-                Some(OnLost::Retry) => {}
-                Some(OnLost::Signal) => return done,
-                None => break,
+        while let Err(error) = access.page_in(tag, stores) {
+            if frames.ask_about_lost(at, stores, &error) == OnLost::Signal {
+                return Err(error);
             }
         }
-        let nth = at / block;
         if !stores {
-            frames.bring_ahead(nth, |tag| access.page_ahead(tag).is_ok());
+            frames.bring_ahead(at / block, |tag| access.page_ahead(tag).is_ok());
         }
         Ok(())
     })

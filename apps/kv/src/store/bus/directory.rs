@@ -16,11 +16,12 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use rackmem::window::{Window, WindowMut};
 
 use crate::error::Result;
+use crate::lock::lock;
 use crate::memory::{Memory, MemoryError};
 use crate::store::core::Core;
 
@@ -90,10 +91,6 @@ pub(super) struct Directory {
     pub mine: Mutex<Log>,
     /// By node; this node's own is empty.
     others: Mutex<Vec<Log>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn append(log: &mut Vec<u8>, kind: Kind, name: &[u8], count: u32) {

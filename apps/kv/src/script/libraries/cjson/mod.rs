@@ -3,10 +3,11 @@
 mod decode;
 mod encode;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use mlua::{Lua, MultiValue, Table, Value};
 
+use crate::lock::lock;
 use crate::script::arguments::Arguments;
 
 /// How deep tables may lie in tables, whatever a script says.
@@ -60,16 +61,12 @@ impl Default for Settings {
 struct Shared(Arc<Mutex<Settings>>);
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Settings> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn get(&self) -> Settings {
-        *self.lock()
+        *lock(&self.0)
     }
 
     fn set(&self, settings: Settings) {
-        *self.lock() = settings;
+        *lock(&self.0) = settings;
     }
 }
 
