@@ -86,13 +86,18 @@ impl Running {
         self.since.elapsed().as_millis() as u64
     }
 
+    /// Libraries are being loaded.
+    fn loads(&self) -> bool {
+        let called = self.function.as_ref();
+        called.is_some_and(|called| called.words.is_none())
+    }
+
     /// Whether it must end now.
     pub fn verdict(&self) -> Option<Stop> {
         if self.killed.load(Relaxed) {
             return Some(Stop::Killed);
         }
-        let called = self.function.as_ref();
-        let stop = match called.is_some_and(|called| called.words.is_none()) {
+        let stop = match self.loads() {
             true => Stop::LoadsTooLong,
             false => Stop::TooLong,
         };
@@ -189,14 +194,16 @@ impl Scripts {
         }
     }
 
-    /// Ends the scripts, or the functions, that have run for long and have not written.
+    /// Ends the scripts, or the functions, that have run for long and have not written. What loads
+    /// libraries is none: it ends soon by itself, and the function that they are loaded for would
+    /// run all the same.
     ///
     /// # Errors
     /// Redis' words when there is none.
     pub fn kill(&self, function: bool) -> Result<(), &'static str> {
         let (mut found, mut killed, mut other) = (false, false, None);
         for script in self.lock().iter() {
-            if script.since.elapsed() < script.busy_after {
+            if script.loads() || script.since.elapsed() < script.busy_after {
                 continue;
             }
             if script.function.is_some() != function {
@@ -240,3 +247,26 @@ const BUSY_FUNCTION: &str =
 const UNKILLABLE: &str = "UNKILLABLE Sorry the script already executed write commands against the \
 dataset. You can either wait the script termination or kill the server in a hard way using the \
 SHUTDOWN NOSAVE command.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resp::args::Args;
+
+    #[test]
+    fn who_kills_a_function_is_not_told_that_it_is_done_while_its_library_loads() {
+        let scripts = Scripts::default();
+        let enter = |called| scripts.enter(Some(called), LONGEST, Duration::ZERO);
+        let loading = enter(Called::default());
+        assert!(scripts.kill(true).unwrap_err().starts_with("NOTBUSY"));
+        assert!(loading.running.verdict().is_none());
+        drop(loading);
+        let words = Some(OwnedArgs::from(Args::new(b"", &[])));
+        let called = enter(Called {
+            words,
+            ..Called::default()
+        });
+        assert_eq!(scripts.kill(true), Ok(()));
+        assert!(matches!(called.running.verdict(), Some(Stop::Killed)));
+    }
+}
