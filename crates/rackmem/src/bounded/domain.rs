@@ -193,16 +193,27 @@ impl<T: Value> Domain<T> {
     pub fn read(&self, index: usize) -> Result<T, AccessError> {
         let section = self.enter()?;
         let value = section.get(index)?;
-        match section.holds() {
-            Ok(()) => Ok(value),
-            // It had not looked at the clock: the next one does.
-            Err(AccessError::Stale { .. }) if section.deadline != 0 => {
-                let section = self.enter()?;
-                let value = section.get(index)?;
-                section.finish().map(|()| value)
-            }
-            Err(error) => Err(error),
+        match counter::is_before(section.deadline) {
+            true => Ok(value),
+            false => self.read_seen(index, section, value),
         }
+    }
+
+    /// The rest of a read whose section may have been too late. One that had not looked at the
+    /// clock begins anew with a look: that it was late says nothing about how long others last.
+    #[cold]
+    fn read_seen(&self, index: usize, section: Pinned<'_, T>, value: T) -> Result<T, AccessError> {
+        let unseen = section.deadline != 0;
+        if unseen && section.section.holds(self.copies.now()).is_err() {
+            let seen = Pinned {
+                section: self.enter_seen()?,
+                deadline: 0,
+                ..section
+            };
+            let value = self.copies.get(index)?;
+            return seen.finish().map(|()| value);
+        }
+        section.finish().map(|()| value)
     }
 
     /// An item is this from now on, without the region's lock: the home takes writes one after the
