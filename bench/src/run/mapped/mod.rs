@@ -36,6 +36,7 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
     faults::run(options, report, progress)?;
     alone::scan(options, report, progress)?;
     for fabric in &options.fabrics {
+        shared::first_pass(options, *fabric, report, progress)?;
         shared::misses(options, *fabric, report, progress)?;
         shared::turns(options, *fabric, report, progress)?;
         shared::one_page(options, *fabric, report, progress)?;

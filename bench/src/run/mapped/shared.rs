@@ -21,6 +21,44 @@ enum Miss {
     Write,
 }
 
+/// Bytes that are gone through over each fabric, at most.
+const GONE_THROUGH: u64 = 32 << 20;
+
+/// Node 1 goes through memory of node 0 for the first time: by calls of a page each, which keep
+/// nothing, and by loads. Microseconds a page.
+pub fn first_pass(
+    options: &Options,
+    fabric: Fabric,
+    report: &mut Report,
+    progress: Progress<'_>,
+) -> Result<()> {
+    let pages = (options.scan.min(GONE_THROUGH) / PAGE as u64).max(1) as usize;
+    let site = Site::new(options, fabric)?;
+    let case = format!("{}/{}/first-pass", fabric.name(), options.mode.name());
+    progress(&case);
+    let [by_call, by_fault] = [0, 1].map(|half| -> Result<f64> {
+        let [region, _] = site.region(&format!("pass-{half}"), pages * PAGE)?;
+        let mapped = Mapped::of(&region)?;
+        let (mut page, mut sum) = ([0; PAGE], 0_u64);
+        let began = Instant::now();
+        for nth in 0..pages {
+            sum = sum.wrapping_add(match half {
+                0 => {
+                    region.read(nth * PAGE, &mut page)?;
+                    u64::from(page[0])
+                }
+                _ => mapped.load(nth * WORDS).unwrap_or_default(),
+            });
+        }
+        std::hint::black_box(sum);
+        Ok(began.elapsed().as_secs_f64() * 1e6 / pages as f64)
+    });
+    let baseline = format!("{case}/calls");
+    report.add(&baseline, by_call?, "us")?;
+    report.add_against(&format!("{case}/mapped"), by_fault?, "us", &baseline)?;
+    Ok(())
+}
+
 /// A miss of node 1 on what node 2 has stored: by a call, and by an instruction.
 pub fn misses(
     options: &Options,

@@ -155,23 +155,23 @@ impl Frames {
         *self.lost.write().unwrap_or_else(PoisonError::into_inner) = lost;
     }
 
-    /// A fault has brought a page. Those that come with it are brought one after the other, until
-    /// one cannot be.
-    pub fn bring_ahead(&self, nth: usize, mut bring: impl FnMut(Tag) -> bool) {
+    /// A fault has brought a page. Those that come with it are brought together; which of them are
+    /// here, `bring` says.
+    pub fn bring_ahead(&self, nth: usize, bring: impl FnOnce(&[Tag]) -> Vec<bool>) {
         let Some((place, run)) = self.runs.fault(nth) else {
             return;
         };
         let pages = run.ahead(self.blocks);
         self.runs.put(place, run.came(pages.end));
-        for page in pages {
-            if self.allows(page, false) {
-                continue;
-            }
-            if !bring(self.tag(page)) {
-                self.runs.put(place, run.came(page));
-                break;
-            }
-            self.counters.ahead.fetch_add(1, Relaxed);
+        let absent = pages.filter(|page| !self.allows(*page, false));
+        let tags: Vec<Tag> = absent.map(|page| self.tag(page)).collect();
+        let here = bring(&tags);
+        let came = here.iter().filter(|here| **here).count();
+        self.counters.ahead.fetch_add(came as u64, Relaxed);
+        // The next fault of the run is of the first that is not here.
+        let missing = here.iter().position(|here| !here);
+        if let Some(page) = missing.and_then(|nth| self.nth(tags[nth])) {
+            self.runs.put(place, run.came(page));
         }
     }
 

@@ -78,6 +78,31 @@ fn wait<'a>(shard: &'a Shard, mut state: MutexGuard<'a, State>) -> Plan<'a> {
     Plan::Retry
 }
 
+/// What an operation needs, reserved for it. An error: others' events to end.
+fn begin<'a>(
+    cache: &NodeCache,
+    (shard, mut state): (&'a Shard, MutexGuard<'a, State>),
+    tag: Tag,
+    write: bool,
+) -> Result<Plan<'a>, MutexGuard<'a, State>> {
+    let looking = Looking {
+        cache,
+        state: &state,
+    };
+    match engine::plan(&looking, tag, write) {
+        engine::Plan::Hit(_) => Ok(Plan::Retry),
+        engine::Plan::Wait | engine::Plan::WaitForRoom => Err(state),
+        engine::Plan::Begin(entry, purpose) => {
+            state.events.push((tag, entry));
+            Ok(Plan::Begin(purpose, Reservation { shard, tag, entry }))
+        }
+        engine::Plan::Evict(entry, tag) => {
+            state.events.push((tag, entry));
+            Ok(Plan::Evict(Reservation { shard, tag, entry }))
+        }
+    }
+}
+
 /// A cache and the events under way in a part of it.
 struct Looking<'a> {
     cache: &'a NodeCache,
@@ -114,32 +139,31 @@ impl Pending {
 
     /// Decides, atomically, what to do about a block that this thread wants to read or write.
     pub fn plan(&self, cache: &NodeCache, tag: Tag, write: bool) -> Plan<'_> {
-        let (set, _) = cache.set_of(tag);
-        let shard = &self.shards[set % SHARDS];
-        let mut state = lock(shard);
-        let looking = Looking {
-            cache,
-            state: &state,
-        };
-        match engine::plan(&looking, tag, write) {
-            engine::Plan::Hit(_) => Plan::Retry,
-            engine::Plan::Wait | engine::Plan::WaitForRoom => wait(shard, state),
-            engine::Plan::Begin(entry, purpose) => {
-                state.events.push((tag, entry));
-                Plan::Begin(purpose, Reservation { shard, tag, entry })
-            }
-            engine::Plan::Evict(entry, tag) => {
-                state.events.push((tag, entry));
-                Plan::Evict(Reservation { shard, tag, entry })
-            }
+        let shard = self.shard(cache, tag);
+        let state = lock(shard);
+        match begin(cache, (shard, state), tag, write) {
+            Ok(plan) => plan,
+            Err(state) => wait(shard, state),
         }
+    }
+
+    /// The same for a thread that does not wait for others' events. `None`: the block is here, or
+    /// others' events are in the way.
+    pub fn plan_now(&self, cache: &NodeCache, tag: Tag, write: bool) -> Option<Plan<'_>> {
+        let shard = self.shard(cache, tag);
+        let plan = begin(cache, (shard, lock(shard)), tag, write).ok();
+        plan.filter(|plan| !matches!(plan, Plan::Retry))
+    }
+
+    fn shard(&self, cache: &NodeCache, tag: Tag) -> &Shard {
+        let (set, _) = cache.set_of(tag);
+        &self.shards[set % SHARDS]
     }
 
     /// Reserves a block that is in the cache, to evict it; `None` when it is not there or has an
     /// event already.
     pub fn reserve(&self, cache: &NodeCache, tag: Tag) -> Option<Reservation<'_>> {
-        let (set, _) = cache.set_of(tag);
-        let shard = &self.shards[set % SHARDS];
+        let shard = self.shard(cache, tag);
         let mut state = lock(shard);
         let entry = cache.find(tag)?;
         if state.reserved(entry) || cache.status(entry) == LocalStatus::Invalid {

@@ -197,24 +197,6 @@ impl Access {
     pub fn page_in(&self, tag: Tag, writes: bool) -> Result<(), AccessError> {
         let mut backoff = Backoff::new(self.patience);
         let cache = &self.agents.cache;
-        self.page(tag, writes, || cache.asks(tag, writes), || backoff.wait())
-    }
-
-    /// The same for a page that no fault has asked for yet: what does not succeed at once is left
-    /// to its fault. For loads, whatever has followed them before: a page that may be stored to is
-    /// lost with its node, so nobody has one that it has not stored to or is about to.
-    pub fn page_ahead(&self, tag: Tag) -> Result<(), AccessError> {
-        self.page(tag, false, || false, || false)
-    }
-
-    fn page(
-        &self,
-        tag: Tag,
-        writes: bool,
-        asks: impl Fn() -> bool,
-        mut wait: impl FnMut() -> bool,
-    ) -> Result<(), AccessError> {
-        let cache = &self.agents.cache;
         loop {
             self.confirm()?;
             match cache.show(tag, writes) {
@@ -228,7 +210,7 @@ impl Access {
                     Some(reserved) => self.prepare(Plan::Evict(reserved))?,
                     None => Progress::Contended,
                 },
-                false => match self.plan(tag, asks()) {
+                false => match self.plan(tag, cache.asks(tag, writes)) {
                     Plan::Begin(purpose, reserved) => {
                         let (entry, granted) = (reserved.entry, Granted::by(purpose));
                         self.fetch(purpose, &reserved, |_| {
@@ -241,7 +223,7 @@ impl Access {
             match done {
                 Progress::Done(Shown::Yes) if self.standing.holds() => return Ok(()),
                 Progress::Done(_) | Progress::Again => {}
-                Progress::Contended if wait() => {}
+                Progress::Contended if backoff.wait() => {}
                 Progress::Contended => return Err(AccessError::Busy { addr: tag.0 }),
             }
         }

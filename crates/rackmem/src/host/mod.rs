@@ -3,12 +3,14 @@
 
 pub(crate) mod access;
 pub(crate) mod agents;
+pub(crate) mod ahead;
 pub(crate) mod alloc;
 pub(crate) mod askers;
 pub(crate) mod bounded;
 pub(crate) mod bulk;
 pub(crate) mod cleaning;
 pub(crate) mod families;
+mod flight;
 mod gathered;
 pub(crate) mod groups;
 pub(crate) mod here;

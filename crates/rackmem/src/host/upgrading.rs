@@ -8,12 +8,11 @@
 
 use super::access::Access;
 use super::bulk::{Lane, Partly, WINDOW, leave_behind};
+use super::flight::Flight;
 use super::storing::{Outcome, Part};
-use crate::bytes::mapped::Stop;
 use crate::bytes::pending::Reservation;
-use crate::ports::requester::Bytes;
 use rackmem_fabric::words;
-use rackmem_proto::engine::{self, Do, Purpose, Then};
+use rackmem_proto::engine::{Purpose, Then};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Tag;
 use std::collections::VecDeque;
@@ -40,7 +39,7 @@ impl Access {
         let own = own.map_err(|error| (range.start, error.into()))?;
         let widest = if own.overlaps() { WINDOW } else { 1 };
         let mut idle = vec![Lane::Own(own)];
-        let mut under_way: VecDeque<Upgrade<'_>> = VecDeque::new();
+        let mut under_way: VecDeque<Flight<'_>> = VecDeque::new();
         let (mut asked, mut refused, mut failed) = (range.start, Vec::new(), None);
         // One at first: where other caches have copies as well, it takes longer.
         let mut window = 1;
@@ -53,7 +52,7 @@ impl Access {
                 let Some(lane) = idle.pop().or_else(more) else {
                     break;
                 };
-                match self.begin_upgrade(lane, reserved, asked) {
+                match Flight::begin(self, lane, (Purpose::Upgrade, reserved), asked) {
                     Some(upgrade) => under_way.push_back(upgrade),
                     None => {
                         let tag = Tag(first.0 + asked as u64);
@@ -68,8 +67,8 @@ impl Access {
                 break;
             };
             leave_behind(&mut idle, &mut upgrade.lane);
-            let (from, to) = (upgrade.at, upgrade.at + block);
-            match self.end_upgrade(&mut upgrade, &bytes[from..to]) {
+            let (from, to) = (upgrade.nth, upgrade.nth + block);
+            match upgrade.end(|words| words::write(words, &bytes[from..to])) {
                 Then::Done if window > 0 => window = widest.min(window + 1),
                 Then::Done => {}
                 // All that are under way have locks, or may have: they are ended first.
@@ -105,65 +104,4 @@ impl Access {
         let reserved = self.pending.reserve(cache, tag)?;
         (cache.status(reserved.entry) == LocalStatus::Shared).then_some(reserved)
     }
-
-    /// `None`: the rack goes on without this process.
-    fn begin_upgrade<'a>(
-        &'a self,
-        mut lane: Lane<'a>,
-        reserved: Reservation<'a>,
-        at: usize,
-    ) -> Option<Upgrade<'a>> {
-        let copy = Bytes::Copy(self.agents.cache.block(reserved.entry));
-        let purpose = Purpose::Upgrade;
-        let access = lane.slot().begin(purpose, reserved.tag, 0, copy)?;
-        Some(Upgrade {
-            lane,
-            access,
-            reserved,
-            at,
-        })
-    }
-
-    fn end_upgrade(&self, upgrade: &mut Upgrade<'_>, bytes: &[u8]) -> Then {
-        let cache = &self.agents.cache;
-        let (tag, entry) = (upgrade.reserved.tag, upgrade.reserved.entry);
-        let copy = cache.block(entry);
-        let (slot, mut locked) = (upgrade.lane.slot(), None);
-        let then = loop {
-            match slot.next(&mut upgrade.access, Bytes::Copy(copy)) {
-                Do::Use => {
-                    locked = Some(cache.lock(entry, Stop::Stores));
-                    words::write(copy, bytes);
-                }
-                Do::Set(status) => {
-                    let locked = locked
-                        .take()
-                        .unwrap_or_else(|| cache.lock(entry, Stop::Stores));
-                    locked.install(tag, status);
-                }
-                Do::Over(then) => break then,
-                Do::Left => {}
-                Do::Wait | Do::Held | Do::Send(_) => break Then::Lost,
-            }
-        };
-        match then {
-            Then::Done => {
-                self.agents.events.count(Purpose::Upgrade.kind());
-                self.agents.hot.count(tag, Purpose::Upgrade.kind());
-            }
-            Then::Lost => {}
-            _ => self.agents.events.refused(),
-        }
-        then
-    }
-}
-
-/// An event that asks for the right to change a clean copy.
-struct Upgrade<'a> {
-    lane: Lane<'a>,
-    access: engine::Access,
-    /// Its entry, which no other event of this node touches meanwhile.
-    reserved: Reservation<'a>,
-    /// Where its bytes lie in the range.
-    at: usize,
 }

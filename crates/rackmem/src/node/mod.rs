@@ -1,5 +1,6 @@
 //! A node: what an application does with the rack's memory.
 
+mod ahead;
 mod bulk;
 mod guests;
 pub(crate) mod members;

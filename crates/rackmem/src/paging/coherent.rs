@@ -7,6 +7,7 @@ use crate::faulting::FaultMode;
 use crate::faulting::signal::Bring;
 use crate::faulting::system_page;
 use crate::faulting::view::View;
+use crate::host::ahead::Come;
 use crate::node::Node;
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Tag;
@@ -145,7 +146,7 @@ fn bring(node: &Node, (first, block): (Tag, usize)) -> Bring {
             }
         }
         if !stores {
-            frames.bring_ahead(at / block, |tag| access.page_ahead(tag).is_ok());
+            frames.bring_ahead(at / block, |tags| access.bring_ahead(tags, Come::Pages));
         }
         Ok(())
     })
@@ -271,11 +272,15 @@ impl CoherentPages {
     /// # Errors
     /// [`RegionError::OutOfBounds`]; those of [`Region::write`](crate::Region::write).
     pub fn touch(&self, bytes: Range<usize>, stores: bool) -> Result<(), RegionError> {
-        for nth in self.blocks(bytes)? {
-            let tag = self.frames().tag(nth);
-            self.node.inner.access.page_in(tag, stores)?;
+        let (frames, access) = (self.frames(), &self.node.inner.access);
+        let tags: Vec<Tag> = self.blocks(bytes)?.map(|nth| frames.tag(nth)).collect();
+        if !stores {
+            access.bring_ahead(&tags, Come::Pages);
         }
-        Ok(())
+        // One by one: those that are here cost a look.
+        Ok(tags
+            .into_iter()
+            .try_for_each(|tag| access.page_in(tag, stores))?)
     }
 
     /// The blocks of the mapping that some bytes lie in.

@@ -233,6 +233,23 @@ impl Slot {
     #[inline]
     pub fn next(&mut self, access: &mut Access, bytes: Bytes<'_>) -> Do {
         loop {
+            if let Some(todo) = self.next_within(Duration::MAX, access, bytes) {
+                return todo;
+            }
+        }
+    }
+
+    /// The same, if it is so once one packet or timeout has been waited for, and no longer than
+    /// this.
+    #[inline]
+    pub fn next_within(
+        &mut self,
+        at_most: Duration,
+        access: &mut Access,
+        bytes: Bytes<'_>,
+    ) -> Option<Do> {
+        let mut waited = false;
+        loop {
             // While it waits, `pump` does.
             if access.is_ending() {
                 self.catch_up();
@@ -241,14 +258,19 @@ impl Slot {
             let now = || clock(lossy, began);
             match access.next(&mut self.engine, now, defect()) {
                 Do::Send(output) => self.transmit(output, bytes),
-                Do::Wait if lossy && !self.standing.is_over() => self.pump(bytes),
+                Do::Wait if lossy && !self.standing.is_over() => {
+                    if std::mem::replace(&mut waited, true) {
+                        return None;
+                    }
+                    self.pump_for(at_most, bytes);
+                }
                 // Inline, an answer comes while sending or never; and nobody answers whom the rack
                 // has gone on without, or who has closed it.
                 Do::Wait => match access.abandon(&mut self.engine, now()) {
                     Do::Send(output) => self.transmit(output, bytes),
-                    todo => return todo,
+                    todo => return Some(todo),
                 },
-                todo => return todo,
+                todo => return Some(todo),
             }
         }
     }
@@ -348,12 +370,7 @@ impl Slot {
         &*self.port
     }
 
-    /// Waits for one packet or the next timeout.
-    fn pump(&mut self, bytes: Bytes<'_>) {
-        self.pump_for(Duration::MAX, bytes);
-    }
-
-    /// The same, but no longer than this.
+    /// Waits for one packet or the next timeout, but no longer than this.
     fn pump_for(&mut self, at_most: Duration, bytes: Bytes<'_>) {
         self.catch_up();
         if self.engine.step() != Step::Waiting && self.engine.can_unlock() {
