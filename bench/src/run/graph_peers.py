@@ -35,7 +35,9 @@ def networkit(edges):
     graph = it.Graph(vertices, directed=True)
     for source, target in edges:
         graph.addEdge(source, target)
-    sinks = it.centrality.SinkHandling.DISTRIBUTE_SINKS
+    handling = it.centrality.SinkHandling
+    # Its name is another one since version 11.
+    sinks = getattr(handling, "DISTRIBUTE_SINKS", None) or handling.DistributeSinks
 
     def ranks():
         ranks = it.centrality.PageRank(graph, damping, tolerance, distributeSinks=sinks)

@@ -1,8 +1,9 @@
-//! Items that all nodes read and write now and then, under the bounded contract and coherent.
-//! A write is one store in both; with a lock of the region around it, too.
+//! Items that all nodes read and write now and then, under the bounded contract, coherent, and by
+//! messages. A write is one store in all of them; with a lock of the region around it, too.
 
 use super::super::{BenchError, Result};
 use super::Options;
+use super::messages::Peers;
 use crate::report::Report;
 use crate::timing;
 use rackmem::bounded::Domain;
@@ -85,8 +86,21 @@ pub(super) fn run(
             }
         })
     });
+    let peers = Peers::new(nodes, ITEMS, fabric)?;
+    let messages = (0..nodes).map(|node| -> Operate<'_> {
+        let peers = &peers;
+        Box::new(move |nth, writes| match writes {
+            true => peers.write(node, nth, 1),
+            false => std::hint::black_box(peers.read(node, nth)) < 2,
+        })
+    });
     let (coherent, bounded): (Vec<_>, Vec<_>) = (coherent.collect(), bounded.collect());
-    let locked: Vec<_> = locked.collect();
+    let (locked, messages): (Vec<_>, Vec<_>) = (locked.collect(), messages.collect());
+    let of_rack = || -> u64 {
+        let metrics = rack.metrics();
+        metrics.nodes.iter().map(|node| node.received.total()).sum()
+    };
+    let of_peers = || peers.sent();
     for (name, writers) in [
         ("all-write", Writers::All),
         ("owners-write", Writers::Owner),
@@ -96,16 +110,20 @@ pub(super) fn run(
             fabric => format!("{}/", fabric.name()),
         };
         let case = format!("read-99/{on}nodes-{nodes}/{name}");
-        let coherent = measure(options, &rack, (&coherent, writers))?;
-        let ways = [("bounded", &bounded), ("bounded-locked", &locked)];
+        let coherent = measure(options, &of_rack, (&coherent, writers))?;
+        let ways: [(_, &Vec<_>, &dyn Fn() -> u64); 3] = [
+            ("bounded", &bounded, &of_rack),
+            ("bounded-locked", &locked, &of_rack),
+            ("messages", &messages, &of_peers),
+        ];
         let beside = [
             format!("{case}/coherent"),
             format!("{case}/coherent/packets"),
         ];
         report.add(&beside[0], coherent.0, "ops/s")?;
         report.add(&beside[1], coherent.1, "per op")?;
-        for (way, operate) in ways {
-            let measured = measure(options, &rack, (operate, writers))?;
+        for (way, operate, packets) in ways {
+            let measured = measure(options, packets, (operate, writers))?;
             let case = format!("{case}/{way}");
             report.add_against(&case, measured.0, "ops/s", &beside[0])?;
             report.add_against(&format!("{case}/packets"), measured.1, "per op", &beside[1])?;
@@ -117,7 +135,7 @@ pub(super) fn run(
 /// Operations a second, and packets that arrived anywhere for one.
 fn measure(
     options: &Options,
-    rack: &Rack,
+    packets: &dyn Fn() -> u64,
     (nodes, writers): (&[Operate<'_>], Writers),
 ) -> Result<(f64, f64)> {
     let refused = AtomicU64::new(0);
@@ -143,10 +161,6 @@ fn measure(
     };
     // Warm copies.
     go(options.duration / 4, 0);
-    let packets = || -> u64 {
-        let metrics = rack.metrics();
-        metrics.nodes.iter().map(|node| node.received.total()).sum()
-    };
     let before = packets();
     let done = go(options.duration, 1);
     let sent = packets() - before;

@@ -9,6 +9,7 @@ mod arenas;
 mod hits;
 mod instructions;
 mod items;
+mod messages;
 
 use super::{Progress, Result};
 use crate::report::Report;
