@@ -278,6 +278,51 @@ fn clean_copies_become_writable_several_at_a_time() {
     }
 }
 
+/// Node 2 reads a range that node 1 has written by way of its cache, and writes it, and back: each
+/// block is where the other node has changed it.
+#[test]
+fn what_other_nodes_have_changed_is_read_and_written_several_blocks_at_a_time() {
+    const WORDS: usize = BLOCK / 8;
+    const BLOCKS: usize = 64;
+    for fabric in [Fabric::Udp, Fabric::Shm] {
+        for home in 0..2 {
+            let name = format!(
+                "rackmem-handed-{fabric:?}-{home}-{}.trace",
+                std::process::id()
+            );
+            let file = std::env::temp_dir().join(name);
+            let rack = Rack::builder(3).fabric(fabric).block_size(BLOCK);
+            let rack = rack.memory(64 << 20).trace(&file).build().unwrap();
+            let slice = rack.node(home).alloc_slice::<u64>(BLOCKS * WORDS);
+            let addr = slice.unwrap().addr();
+            let of = |node: usize| rack.node(node).attach_slice::<u64>(addr, BLOCKS * WORDS);
+            let nodes = [of(1).unwrap(), of(2).unwrap()];
+            // So that it has each of them, whichever home could have taken it.
+            for block in 0..BLOCKS {
+                nodes[0].set(block * WORDS, 1).unwrap();
+            }
+            for round in 1..=4_u64 {
+                let [writer, reader] = [1, 0].map(|more| (round as usize + more) % 2);
+                let values = vec![round; BLOCKS * WORDS];
+                nodes[writer].write_from(0, &values).unwrap();
+                assert!(nodes[reader].to_vec(0..BLOCKS * WORDS).unwrap() == values);
+            }
+            // Nobody has read it meanwhile: who writes has no copy, and the other one the newest.
+            for round in 5..=8_u64 {
+                let values = vec![round; BLOCKS * WORDS];
+                nodes[round as usize % 2].write_from(0, &values).unwrap();
+            }
+            assert!(nodes[1].to_vec(0..BLOCKS * WORDS).unwrap() == vec![8; BLOCKS * WORDS]);
+            drop((nodes, rack));
+            let trace = std::fs::read_to_string(&file).unwrap();
+            std::fs::remove_file(&file).unwrap();
+            let several = [Kind::ReadMiss, Kind::WriteMiss, Kind::WriteShared]
+                .map(|kind| requesters(&trace, kind).len());
+            assert_eq!(several, [8, 4, 4], "{fabric:?}, home {home}");
+        }
+    }
+}
+
 /// Two nodes write the same blocks, of which both have clean copies, from both ends: neither waits
 /// for a block that the other has while it has one that the other waits for.
 #[test]

@@ -112,8 +112,10 @@ fn what_has_no_room_makes_some_and_loses_nothing() {
         for (nth, addr) in addrs.iter().enumerate() {
             node.store(*addr, nth as u64).unwrap();
         }
-        // What leaves for it is changed, and goes home.
+        // What leaves for it is changed, and goes home; and then what has come leaves.
         assert!((1..=32).contains(&node.prefetch(&addrs)));
+        assert!((1..=32).contains(&node.prefetch(&addrs)));
+        bring(&node, &addrs[100..108], 8);
         for (nth, addr) in addrs.iter().enumerate() {
             assert_eq!(rack.node(2).load(*addr).unwrap(), nth as u64);
         }

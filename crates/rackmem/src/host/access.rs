@@ -386,8 +386,7 @@ impl Access {
             return (Then::Lost, None);
         };
         let (mut locked, mut used) = (None, None);
-        let leaves = matches!(purpose, Purpose::EvictClean | Purpose::EvictDirty);
-        let stop = Stop::to_end(leaves);
+        let stop = Stop::to_end(purpose.evicts());
         let then = loop {
             match slot.next(&mut access, bytes) {
                 Do::Use => {

@@ -2,9 +2,10 @@
 //!
 //! An event of each is what an operation would have had, and [`AHEAD`] are under way at a time,
 //! each with a requester. None waits for another: a block that others have locked is refused at
-//! once, and one that another thread of this node has an event about is left out. The first that is
-//! under way is waited for, and the others are looked at meanwhile: what has come is used, and
-//! unlocked for others, whatever the first one waits for.
+//! once, and one that another thread of this node has an event about is left out. What has to leave
+//! for a block leaves by an event among these. The first that is under way is waited for, and the
+//! others are looked at meanwhile: what has come is used, and unlocked for others, whatever the
+//! first one waits for.
 
 use super::access::{Access, coherent};
 use super::bulk::{Lane, leave_behind};
@@ -14,6 +15,7 @@ use crate::bytes::pending::{Plan, Reservation};
 use rackmem_proto::engine::{Purpose, Then};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Tag;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Events of one thread that bring blocks ahead, at most.
@@ -23,13 +25,31 @@ const AHEAD: usize = 8;
 const LOOK: Duration = Duration::from_micros(100);
 
 /// What blocks come as.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Come {
-    /// Copies in the cache.
-    Copies,
-    /// Pages that the program may load.
-    Pages,
+#[derive(Clone, Copy)]
+pub(crate) struct Come {
+    /// Pages of a mapping that the program may use at once, or copies in the cache.
+    pages: bool,
+    /// For stores too. What may be stored to is lost with its node: so only what the program has
+    /// named for that comes so.
+    writes: bool,
 }
+
+impl Come {
+    /// Copies.
+    pub const COPIES: Come = Come {
+        pages: false,
+        writes: false,
+    };
+
+    /// Pages, which the program has asked for if they are for stores.
+    pub const fn pages(writes: bool) -> Come {
+        let pages = true;
+        Come { pages, writes }
+    }
+}
+
+/// How often others may leave to make room for a block, which other threads may take.
+const ROOM: u8 = 2;
 
 /// What is to be done about a block.
 enum Wanted<'a> {
@@ -37,9 +57,8 @@ enum Wanted<'a> {
     Here,
     /// It is left to its own operation.
     Left,
+    /// An event: it comes, or makes another one leave first.
     Begin(Purpose, Reservation<'a>),
-    /// Another one has to leave first.
-    Evict(Reservation<'a>),
 }
 
 /// Blocks that are coming.
@@ -49,6 +68,10 @@ struct Coming<'a> {
     window: usize,
     under_way: Vec<Flight<'a>>,
     idle: Vec<Lane<'a>>,
+    /// Those that are still to come.
+    rest: VecDeque<usize>,
+    /// How often others have left for each.
+    left: Vec<u8>,
     /// Which of them are here.
     here: Vec<bool>,
 }
@@ -66,10 +89,8 @@ impl Access {
         cache.find(tag).is_some_and(valid)
     }
 
-    /// Brings blocks for loads, and says which are here. What cannot be had at once is left to its
-    /// own operation, which says why.
-    ///
-    /// What may be stored to is lost with its node, so nothing comes ahead for that.
+    /// Brings blocks, and says which are here. What cannot be had at once is left to its own
+    /// operation, which says why.
     pub fn bring_ahead(&self, tags: &[Tag], come: Come) -> Vec<bool> {
         // Before the first is asked for: it may take a while to hear of a home.
         let known = tags.iter().take_while(|tag| self.is_reachable(**tag));
@@ -80,49 +101,55 @@ impl Access {
             window: AHEAD,
             under_way: Vec::new(),
             idle: Vec::new(),
+            rest: (0..known).collect(),
+            left: vec![0; tags.len()],
             here: vec![false; tags.len()],
         };
-        let mut rest = 0..known;
         loop {
-            coming.begin(tags, &mut rest);
+            coming.begin(tags);
             if coming.under_way.is_empty() {
                 return coming.here;
             }
-            if !coming.go_on() {
-                rest = 0..0;
-            }
+            coming.go_on();
         }
     }
 
     fn wanted(&self, tag: Tag, come: Come) -> Wanted<'_> {
         let cache = &self.agents.cache;
-        let here = match come {
-            Come::Copies => self.has_copy(tag),
-            Come::Pages => match cache.show(tag, false) {
+        let here = match come.pages {
+            false => self.has_copy(tag),
+            true => match cache.show(tag, come.writes) {
                 Shown::Yes => true,
                 Shown::No if !cache.strays(tag) => false,
                 Shown::No | Shown::Refused(_) => return Wanted::Left,
             },
         };
-        match (!here).then(|| self.pending.plan_now(cache, tag, false)) {
+        match (!here).then(|| self.pending.plan_now(cache, tag, come.writes)) {
             None => Wanted::Here,
             Some(Some(Plan::Begin(purpose, reserved))) => Wanted::Begin(purpose, reserved),
-            Some(Some(Plan::Evict(reserved))) => Wanted::Evict(reserved),
+            Some(Some(Plan::Evict(reserved))) => {
+                match Purpose::to_evict(cache.status(reserved.entry)) {
+                    Some(purpose) => Wanted::Begin(purpose, reserved),
+                    // Another node has just taken it.
+                    None => Wanted::Left,
+                }
+            }
             Some(Some(Plan::Retry) | None) => Wanted::Left,
         }
     }
 }
 
 impl<'a> Coming<'a> {
-    /// Begins as many as may be under way, of these.
-    fn begin(&mut self, tags: &[Tag], rest: &mut std::ops::Range<usize>) {
+    /// Begins as many as may be under way.
+    fn begin(&mut self, tags: &[Tag]) {
         while self.under_way.len() < self.window
             && self.access.standing.holds()
-            && let Some(nth) = rest.clone().next()
+            && let Some(nth) = self.rest.front().copied()
         {
             match self.access.wanted(tags[nth], self.come) {
                 Wanted::Here => self.here[nth] = true,
                 Wanted::Left => {}
+                Wanted::Begin(purpose, _) if purpose.evicts() && self.left[nth] == ROOM => {}
                 Wanted::Begin(purpose, reserved) => {
                     let Some(mut lane) = self.lane() else {
                         return;
@@ -133,16 +160,8 @@ impl<'a> Coming<'a> {
                     let flight = Flight::begin(self.access, lane, (purpose, reserved), nth);
                     self.under_way.extend(flight);
                 }
-                // Nothing is waited for while something is under way.
-                Wanted::Evict(_) if !self.under_way.is_empty() => return,
-                Wanted::Evict(reserved) => {
-                    self.idle.clear();
-                    if matches!(self.access.evict(&reserved), Ok(true)) {
-                        continue;
-                    }
-                }
             }
-            rest.start += 1;
+            self.rest.pop_front();
         }
     }
 
@@ -155,31 +174,40 @@ impl<'a> Coming<'a> {
         })
     }
 
-    /// Waits for the first that is under way, for a while, and looks at the others. Whether more
-    /// are to be begun.
-    fn go_on(&mut self) -> bool {
-        let (cache, pages) = (&self.access.agents.cache, self.come == Come::Pages);
-        let (mut nth, mut at_most, mut goes_on) = (0, LOOK, true);
+    /// Waits for the first that is under way, for a while, and looks at the others.
+    fn go_on(&mut self) {
+        let (cache, Come { pages, writes }) = (&self.access.agents.cache, self.come);
+        let (mut nth, mut at_most) = (0, LOOK);
         while let Some(flight) = self.under_way.get_mut(nth) {
             if nth == 0 {
                 leave_behind(&mut self.idle, &mut flight.lane);
             }
             let (entry, wanted, here) = (flight.reserved.entry, flight.nth, &mut self.here);
-            let granted = Granted::by(Purpose::Read);
+            let purpose = flight.purpose();
             let then = flight.go_on(at_most, |_| {
-                let shown = || cache.show_locked(entry, false, granted) == Shown::Yes;
-                here[wanted] = !pages || shown();
+                let shown = || cache.show_locked(entry, writes, Granted::by(purpose));
+                here[wanted] = !pages || shown() == Shown::Yes;
             });
             at_most = Duration::ZERO;
             let Some(then) = then else {
                 nth += 1;
                 continue;
             };
-            self.here[wanted] &= then == Then::Done;
-            goes_on &= matches!(then, Then::Done | Then::BackOff | Then::Relook);
             let flight = self.under_way.remove(nth);
             self.idle.push(flight.lane);
+            match then {
+                Then::Done if purpose.evicts() => {
+                    self.left[wanted] += 1;
+                    self.rest.push_front(wanted);
+                }
+                Then::Done => {}
+                Then::BackOff | Then::Relook => self.here[wanted] = false,
+                // Of another epoch, or none: nothing more is begun.
+                Then::Again | Then::Lost | Then::Fail(_) => {
+                    self.here[wanted] = false;
+                    self.rest.clear();
+                }
+            }
         }
-        goes_on
     }
 }

@@ -12,6 +12,7 @@
 //! that are under way, so that none of their requesters keeps a rebuild waiting.
 
 use super::access::{Access, coherent};
+use super::ahead::Come;
 use crate::error::{AccessError, RackError};
 use crate::ports::requester::{Borrowed, Bytes, Extra, Sink, Slot};
 use rackmem_fabric::{Body, words};
@@ -24,6 +25,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Fetches of one thread that are under way at a time.
 pub(super) const WINDOW: usize = 4;
+
+/// Blocks of this home that are brought together, at most.
+const TOGETHER: usize = 32;
 
 /// Something that was done to some of the bytes of a range, from the first on, before it failed.
 pub(crate) type Partly<T> = std::result::Result<T, (usize, AccessError)>;
@@ -47,7 +51,7 @@ impl Access {
             let fetches = !self.is_home(tag) && self.not_cached(tag, block) > 0;
             let step = match fetches {
                 true => self.fetch_or_read(tag, rest),
-                false => self.read_here(tag, &mut rest[..block]).map(|()| block),
+                false => self.read_here(tag, rest).map(|()| block),
             };
             done += step.map_err(|(more, error)| (done + more, error))?;
         }
@@ -80,13 +84,32 @@ impl Access {
         }
     }
 
-    /// Reads a block of this home in place, or any block by way of the cache.
+    /// Reads a block, which others of this home may follow: in place, or by way of the cache.
     fn read_here(&self, tag: Tag, out: &mut [u8]) -> Partly<()> {
-        let mut read = |from: &[AtomicU64]| words::read(out, from);
-        if self.in_place(tag, false, &mut read).is_some() {
+        let (block, rest) = (self.agents.cache.block_bytes(), out.len());
+        let mut read = |from: &[AtomicU64]| words::read(&mut out[..block], from);
+        if self.in_place(tag, false, &mut read).is_some()
+            || self.agents.cache.read(tag, &mut read).is_some()
+        {
             return Ok(());
         }
+        self.bring_missing(tag, rest);
         self.read(tag, read).map_err(|error| (0, error))
+    }
+
+    /// Of so many bytes of this home's, brings the first blocks that other nodes have changed: for
+    /// one of them it is not worth it.
+    fn bring_missing(&self, first: Tag, bytes: usize) {
+        let block = self.agents.cache.block_bytes();
+        let here = |tag| self.has_copy(tag) || self.in_place(tag, false, |_| ()).is_some();
+        let tags =
+            (0..(bytes / block).min(TOGETHER)).map(|nth| Tag(first.0 + (nth * block) as u64));
+        let tags: Vec<Tag> = tags
+            .take_while(|tag| self.is_home(*tag) && !here(*tag))
+            .collect();
+        if tags.len() > 1 {
+            self.bring_ahead(&tags, Come::COPIES);
+        }
     }
 
     /// Reads blocks of another home, at least one. How many bytes.
@@ -96,6 +119,13 @@ impl Access {
         known.map_err(|error| (0, error))?;
         let Came { bytes, missing } = self.fetch_some(first, out)?;
         let end = bytes + missing.max(if bytes == 0 { block } else { 0 });
+        let coming: Vec<Tag> = (bytes..end)
+            .step_by(block)
+            .map(|at| Tag(first.0 + at as u64))
+            .collect();
+        if coming.len() > 1 {
+            self.bring_ahead(&coming, Come::COPIES);
+        }
         for at in (bytes..end).step_by(block) {
             let part = &mut out[at..at + block];
             self.read_here(Tag(first.0 + at as u64), part)

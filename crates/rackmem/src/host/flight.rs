@@ -57,12 +57,17 @@ impl<'a> Flight<'a> {
         })
     }
 
+    /// What it is for.
+    pub fn purpose(&self) -> Purpose {
+        self.event.purpose()
+    }
+
     /// Waits no longer than this for its next packet. `f` sees the block once it is here and before
     /// anybody can take it away. What has become of it, if it is over.
     pub fn go_on(&mut self, at_most: Duration, mut f: impl FnMut(&[AtomicU64])) -> Option<Then> {
         let (agents, entry) = (&self.access.agents, self.reserved.entry);
-        let purpose = self.event.purpose();
-        let stop = Stop::to_end(false);
+        let purpose = self.purpose();
+        let stop = Stop::to_end(purpose.evicts());
         let then = loop {
             let slot = self.lane.slot();
             match slot.next_within(at_most, &mut self.event, self.bytes)? {
@@ -76,7 +81,7 @@ impl<'a> Flight<'a> {
                     locked.install(self.reserved.tag, status);
                 }
                 Do::Over(then) => break then,
-                Do::Left => {}
+                Do::Left => agents.left(self.reserved.tag),
                 Do::Wait | Do::Held | Do::Send(_) => break Then::Lost,
             }
         };

@@ -1,6 +1,5 @@
 //! Long ranges are written: in home's memory where that is here, in another home's by `Store`,
-//! or by way of the cache. Clean copies of this cache become writable several at a time
-//! ([`super::upgrading`]).
+//! or by way of the cache, several blocks at a time ([`super::caching`]).
 //!
 //! A store brings as many whole blocks as one packet carries, and [`WINDOW`] stores are under way
 //! at a time. The home puts each block in place where its memory is all that there is of the block,
@@ -26,9 +25,24 @@ use std::sync::atomic::AtomicU64;
 /// A part of the range that is not written yet.
 pub(super) struct Part {
     pub from: usize,
-    pub to: usize,
+    to: usize,
     /// What lies in front of this goes by way of the cache.
-    pub plain: usize,
+    cached: usize,
+    /// And what lies in front of this each by itself: who has refused it is waited for.
+    alone: usize,
+}
+
+impl Part {
+    /// A part whose blocks are written by themselves.
+    pub fn alone(from: usize, to: usize) -> Part {
+        let (cached, alone) = (to, to);
+        Part {
+            from,
+            to,
+            cached,
+            alone,
+        }
+    }
 }
 
 /// What came of some stores.
@@ -47,19 +61,23 @@ impl Access {
         let mut left = vec![Part {
             from: 0,
             to: bytes.len(),
-            plain: 0,
+            cached: 0,
+            alone: 0,
         }];
         while let Some(part) = left.pop() {
-            let Part { from, to, plain } = part;
+            let Part {
+                from,
+                to,
+                cached,
+                alone,
+            } = part;
             if from == to {
                 continue;
             }
             let tag = Tag(first.0 + from as u64);
             self.may_go_on().map_err(|error| (from, error))?;
             let here = self.is_home(tag);
-            let ordinary = from < plain;
-            let clean = !here && !ordinary && self.has_clean(tag);
-            if here || ordinary || !clean && self.not_cached(tag, block) == 0 {
+            if from < alone {
                 let next = from + block;
                 self.write_block(tag, here, &bytes[from..next])
                     .map_err(|error| (from, error))?;
@@ -68,14 +86,20 @@ impl Access {
             }
             let known = coherent(tag).and_then(|()| self.alive(tag));
             known.map_err(|error| (from, error))?;
-            let Outcome { end, refused } = match clean {
-                true => self.upgrade_some(first, bytes, from..to)?,
+            let by_cache = here || from < cached || self.not_cached(tag, block) == 0;
+            let Outcome { end, refused } = match by_cache {
+                true => self.cache_some(first, bytes, (from..to, cached))?,
                 false => self.store_some(first, bytes, from..to)?,
             };
-            // Where no packet holds a block, nothing has been sent.
-            let plain = if end == from { from + block } else { 0 };
-            let from = end;
-            left.push(Part { from, to, plain });
+            // Nothing has been sent: no packet holds a block, or others' events are in the way.
+            let next = if end == from { from + block } else { 0 };
+            let alone = if by_cache { next } else { 0 };
+            left.push(Part {
+                from: end,
+                to,
+                cached: cached.max(next),
+                alone,
+            });
             left.extend(refused.into_iter().rev());
         }
         // What homes have taken may be of an epoch that is over.
@@ -136,8 +160,13 @@ impl Access {
                     let (from, to) = (store.at + store.stored(block), store.at + store.bytes.len());
                     if from < to {
                         // Of a packet of which home took nothing, nothing is sent again.
-                        let plain = if from == store.at { to } else { from + block };
-                        stores.refused.push(Part { from, to, plain });
+                        let cached = if from == store.at { to } else { from + block };
+                        stores.refused.push(Part {
+                            from,
+                            to,
+                            cached,
+                            alone: from,
+                        });
                         window = 0;
                     }
                     if window > 0 {

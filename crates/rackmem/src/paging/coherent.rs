@@ -146,7 +146,9 @@ fn bring(node: &Node, (first, block): (Tag, usize)) -> Bring {
             }
         }
         if !stores {
-            frames.bring_ahead(at / block, |tags| access.bring_ahead(tags, Come::Pages));
+            frames.bring_ahead(at / block, |tags| {
+                access.bring_ahead(tags, Come::pages(false))
+            });
         }
         Ok(())
     })
@@ -274,9 +276,7 @@ impl CoherentPages {
     pub fn touch(&self, bytes: Range<usize>, stores: bool) -> Result<(), RegionError> {
         let (frames, access) = (self.frames(), &self.node.inner.access);
         let tags: Vec<Tag> = self.blocks(bytes)?.map(|nth| frames.tag(nth)).collect();
-        if !stores {
-            access.bring_ahead(&tags, Come::Pages);
-        }
+        access.bring_ahead(&tags, Come::pages(stores));
         // One by one: those that are here cost a look.
         Ok(tags
             .into_iter()

@@ -54,6 +54,35 @@ fn who_stores_from_end_to_end_has_no_page_before_it_asks() {
     assert_eq!((counts.faults, counts.ahead), (PAGES as u64, 0));
 }
 
+/// What it has named has come, for what it has named it for.
+#[test]
+fn who_touches_pages_has_no_fault_there() {
+    for mode in FaultMode::ALL {
+        for fabric in FABRICS {
+            let rack = rack(fabric, Mode::HomeOnly, 1 << 20);
+            let all = mapped_with(&rack, PAGES * BLOCK, mode);
+            for stores in [false, true] {
+                fill(&all[1]);
+                let pages = &all[2];
+                let before = pages.counts().faults;
+                pages.touch(0..PAGES * BLOCK, stores).unwrap();
+                for page in 0..PAGES {
+                    let word = &pages.words()[page * WORDS];
+                    assert_eq!(word.load(SeqCst), page as u64 + 1);
+                    if stores {
+                        word.store(0, SeqCst);
+                    }
+                }
+                assert_eq!(
+                    pages.counts().faults,
+                    before,
+                    "{mode:?} {fabric:?} {stores}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn who_jumps_has_what_it_asks_for() {
     let rack = rack(Fabric::Inline, Mode::HomeOnly, 1 << 20);
