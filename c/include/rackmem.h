@@ -218,6 +218,13 @@ typedef struct rm_transaction rm_transaction;
 typedef bool (*rm_lost)(void *context, size_t at, bool stores, rm_status why);
 
 /*
+ Says which object a program drops itself, with the context that bi_stale_object_quiescent was
+ given: puts a pointer to it where its second argument leads. false: there is no more. It must
+ not call this library.
+ */
+typedef bool (*bi_next)(void *context, uint64_t *pointer);
+
+/*
  What a transaction does, with the context that rm_transact was given. RM_OK: it is to take
  effect. Anything else: it is given up. It may run several times, if others come first: what it
  changes beside objects it has to change anew each time. It must return, not jump or throw.
@@ -683,6 +690,15 @@ rm_status bi_alloc(bi_writer *writer, const void *from, size_t len, size_t room,
 rm_status bi_assign_pointer(bi_writer *writer, uint64_t slot, uint64_t object, uint64_t *old);
 
 /*
+ The same for a slot whose modifications nobody is told of: readers see it when they drop the
+ object that the slot is in by bi_stale_object_quiescent, or read past the cache, or by chance.
+
+ # Safety
+ As for bi_assign_pointer.
+ */
+rm_status bi_assign_own(bi_writer *writer, uint64_t slot, uint64_t object, uint64_t *old);
+
+/*
  Leads a slot to an object that is in place elsewhere, or by 0 to nothing; `old` as of
  bi_assign_pointer.
 
@@ -718,6 +734,25 @@ rm_status bi_free(bi_writer *writer, uint64_t pointer);
  `arena` is a handle.
  */
 rm_status bi_quiesce(const bi_arena *arena);
+
+/*
+ Drops what is left in this node's cache of objects that were freed until now, and what others
+ have modified: bi_quiesce, by the paper's name.
+
+ # Safety
+ `arena` is a handle.
+ */
+rm_status bi_free_object_quiescent(const bi_arena *arena);
+
+/*
+ The same, and drops the objects that `next` says, whose modifications nobody is told of. NULL:
+ there are none. RM_ARGUMENT with the code "bad-pointer", or "bad-argument" for a 0: nothing is
+ dropped.
+
+ # Safety
+ `arena` is a handle; `next` is NULL or a function that may be called with `context`.
+ */
+rm_status bi_stale_object_quiescent(const bi_arena *arena, bi_next next, void *context);
 
 /*
  Makes memory that was freed free, as far as no cache can hold it; `count`, unless NULL, gets

@@ -54,6 +54,11 @@ pub struct bi_spec {
     pub emulated: bool,
 }
 
+/// Says which object a program drops itself, with the context that bi_stale_object_quiescent was
+/// given: puts a pointer to it where its second argument leads. false: there is no more. It must
+/// not call this library.
+pub type bi_next = Option<unsafe extern "C" fn(context: *mut c_void, pointer: *mut u64) -> bool>;
+
 unsafe fn spec_of(spec: *const bi_spec) -> Done<ArenaSpec> {
     // SAFETY: the caller's.
     let spec = unsafe { spec.as_ref() };
@@ -387,15 +392,23 @@ pub unsafe extern "C" fn bi_assign_pointer(
     old: *mut u64,
 ) -> rm_status {
     // SAFETY: the caller's.
-    call(|| unsafe {
-        let writer = writing(writer)?;
-        let fresh = writer.fresh.remove(&object);
-        let fresh = fresh
-            .ok_or_else(|| Failed::argument("no object of this writer has this number still"))?;
-        let before = writer.writer.assign(ArenaSlot::from_word(slot), fresh)?;
-        tell(old, word_of(before));
-        Ok(rm_status::RM_OK)
-    })
+    unsafe { put(writer, slot, object, old, ArenaWriter::assign) }
+}
+
+/// The same for a slot whose modifications nobody is told of: readers see it when they drop the
+/// object that the slot is in by bi_stale_object_quiescent, or read past the cache, or by chance.
+///
+/// # Safety
+/// As for bi_assign_pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bi_assign_own(
+    writer: *mut bi_writer,
+    slot: u64,
+    object: u64,
+    old: *mut u64,
+) -> rm_status {
+    // SAFETY: the caller's.
+    unsafe { put(writer, slot, object, old, ArenaWriter::assign_untold) }
 }
 
 /// Leads a slot to an object that is in place elsewhere, or by 0 to nothing; `old` as of
@@ -468,6 +481,43 @@ pub unsafe extern "C" fn bi_quiesce(arena: *const bi_arena) -> rm_status {
     })
 }
 
+/// Drops what is left in this node's cache of objects that were freed until now, and what others
+/// have modified: bi_quiesce, by the paper's name.
+///
+/// # Safety
+/// `arena` is a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bi_free_object_quiescent(arena: *const bi_arena) -> rm_status {
+    // SAFETY: the caller's.
+    unsafe { bi_quiesce(arena) }
+}
+
+/// The same, and drops the objects that `next` says, whose modifications nobody is told of. NULL:
+/// there are none. RM_ARGUMENT with the code "bad-pointer", or "bad-argument" for a 0: nothing is
+/// dropped.
+///
+/// # Safety
+/// `arena` is a handle; `next` is NULL or a function that may be called with `context`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bi_stale_object_quiescent(
+    arena: *const bi_arena,
+    next: bi_next,
+    context: *mut c_void,
+) -> rm_status {
+    // SAFETY: the caller's.
+    call(|| unsafe {
+        let mut own = Vec::new();
+        if let Some(next) = next {
+            let mut pointer = 0;
+            while next(context, &mut pointer) {
+                own.push(pointer_of(pointer)?);
+            }
+        }
+        of(arena)?.quiesce_stale_bytes(&own)?;
+        Ok(rm_status::RM_OK)
+    })
+}
+
 /// Makes memory that was freed free, as far as no cache can hold it; `count`, unless NULL, gets
 /// the number of objects. A thread does the same at each tick.
 ///
@@ -495,6 +545,34 @@ pub unsafe extern "C" fn synchronize_bi(arena: *const bi_arena, tick: *mut u64) 
         Ok(rm_status::RM_OK)
     })
 }
+
+/// # Safety
+/// As for bi_assign_pointer.
+unsafe fn put(
+    writer: *mut bi_writer,
+    slot: u64,
+    object: u64,
+    old: *mut u64,
+    by: Assign,
+) -> rm_status {
+    // SAFETY: the caller's.
+    call(|| unsafe {
+        let writer = writing(writer)?;
+        let fresh = writer.fresh.remove(&object);
+        let fresh = fresh
+            .ok_or_else(|| Failed::argument("no object of this writer has this number still"))?;
+        let before = by(&mut writer.writer, ArenaSlot::from_word(slot), fresh)?;
+        tell(old, word_of(before));
+        Ok(rm_status::RM_OK)
+    })
+}
+
+/// Puts an object in place; what was there before.
+type Assign = fn(
+    &mut ArenaWriter<'static, u64>,
+    ArenaSlot<[u8]>,
+    Fresh<[u8]>,
+) -> Result<Option<Pointer<[u8]>>, ArenaError>;
 
 /// A value on the heap, put where the caller wants it. What is made of a handle has passed the look
 /// at its process; it is used by one thread for a short time and has none of its own.

@@ -530,6 +530,21 @@ static void transactions(void)
 }
 
 /* What two nodes see of one value: the paper's Fig. 3 in short. */
+/* Objects that a program drops itself. */
+struct own {
+	uint64_t pointers[2];
+	size_t at, count;
+};
+
+static bool next_own(void *context, uint64_t *pointer)
+{
+	struct own *own = context;
+	if (own->at == own->count)
+		return false;
+	*pointer = own->pointers[own->at++];
+	return true;
+}
+
 static void bounded(void)
 {
 	char path[64];
@@ -613,6 +628,48 @@ static void bounded(void)
 	DONE(bi_dereference(section, pointer, 0, next, 4));
 	CHECK(strcmp(next, "next") == 0);
 	DONE(bi_exit(section));
+
+	/* What nobody is told of is seen by who drops it. */
+	uint64_t holder = 0, was = 0;
+	DONE(bi_write(there, lock, &writer));
+	DONE(bi_alloc(writer, NULL, 0, 64, &first));
+	DONE(bi_assign_pointer(writer, slot, first, NULL));
+	DONE(bi_writer_load(writer, slot, &holder));
+	DONE(bi_field(holder, 8, &field));
+	DONE(bi_alloc(writer, "own", 4, 0, &first));
+	bi_written(writer);
+	DONE(bi_quiesce(here));
+	DONE(bi_enter(here, &section));
+	DONE(bi_load(section, slot, &pointer));
+	CHECK(pointer == holder);
+	DONE(bi_load(section, field, &was));
+	CHECK(was == 0);
+	DONE(bi_exit(section));
+	DONE(bi_write(there, lock, &writer));
+	FAILS(bi_assign_own(writer, field, first, &was), RM_ARGUMENT, "bad-argument");
+	DONE(bi_alloc(writer, "own", 4, 0, &first));
+	DONE(bi_assign_own(writer, field, first, &was));
+	CHECK(was == 0);
+	bi_written(writer);
+	DONE(bi_free_object_quiescent(here));
+	DONE(bi_stale_object_quiescent(here, NULL, NULL));
+	DONE(bi_enter(here, &section));
+	DONE(bi_load(section, field, &was));
+	CHECK(was == 0);
+	DONE(bi_exit(section));
+	struct own own = {{holder, 0}, 0, 1};
+	DONE(bi_stale_object_quiescent(here, next_own, &own));
+	DONE(bi_enter(here, &section));
+	DONE(bi_load(section, field, &was));
+	CHECK(was != 0);
+	DONE(bi_dereference(section, was, 0, next, 4));
+	CHECK(strcmp(next, "own") == 0);
+	DONE(bi_exit(section));
+	own = (struct own){{holder, holder + ((uint64_t)1 << 40)}, 0, 2};
+	FAILS(bi_stale_object_quiescent(here, next_own, &own), RM_ARGUMENT, "bad-pointer");
+	own = (struct own){{holder, 0}, 0, 2};
+	FAILS(bi_stale_object_quiescent(here, next_own, &own), RM_ARGUMENT, "bad-argument");
+	FAILS(bi_stale_object_quiescent(NULL, NULL, NULL), RM_ARGUMENT, "bad-argument");
 
 	size_t count = 9;
 	DONE(bi_reclaim(here, &count));

@@ -105,6 +105,11 @@ impl<T: Value> Copies<T> {
         Tick(self.quiesced.load(SeqCst))
     }
 
+    #[cfg(test)]
+    pub fn set_quiesced(&self, tick: Tick) {
+        self.quiesced.store(tick.0, SeqCst);
+    }
+
     /// A section is to begin. Whether this node has asked all the time, as it does for what is
     /// read.
     #[inline]

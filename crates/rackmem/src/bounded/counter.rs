@@ -37,7 +37,7 @@ fn count() -> u64 {
 }
 
 /// Whether the kernel keeps its time by it: then it goes evenly, on all processors.
-fn is_kept() -> bool {
+pub(super) fn is_kept() -> bool {
     static KEPT: OnceLock<bool> = OnceLock::new();
     const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let tsc = || std::fs::read_to_string(SOURCE).is_ok_and(|source| source.trim() == "tsc");
@@ -164,6 +164,12 @@ impl Deadline {
     pub fn was_missed(&self) {
         self.without.store(LONG, Relaxed);
         self.forget();
+    }
+
+    /// Whether quiescences set it.
+    #[cfg(test)]
+    pub fn is_in_use(&self) -> bool {
+        self.without.load(Relaxed) == 0
     }
 
     /// The count, for a section that begins: it counts on this quiescence, and on no later one.

@@ -342,3 +342,51 @@ fn holds_by_clock<T: Value>(
         stale(copies, late.by)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::counter::Moment;
+    use super::*;
+    use crate::{Rack, RegionSpec};
+    use rackmem_proto::bi::Tick;
+    use std::time::Instant;
+
+    const BOUND: Duration = Duration::from_millis(20);
+    /// Longer than anything here takes on a loaded machine.
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// As if the thread that asks were late: what is known is too old, and nobody has said so.
+    fn be_late(domain: &Domain<u64>) {
+        let copies = &domain.copies;
+        copies.set_quiesced(Tick(0));
+        copies.deadline.set(Moment::now(|| 0), 0);
+    }
+
+    #[test]
+    fn a_late_read_is_made_again_and_a_late_section_has_others_look_at_the_clock() {
+        let rack = Rack::local(1).unwrap();
+        let spec = RegionSpec::new("late", 64).contract(Contract::Bounded);
+        let region = rack.node(0).create_region(&spec).unwrap();
+        let domain: Domain<u64> = Domain::of(&region, BOUND).unwrap();
+        domain.set(0, &7).unwrap();
+        std::thread::sleep(10 * BOUND);
+        let deadline = &domain.copies.deadline;
+        for _ in 0..100 {
+            be_late(&domain);
+            assert_eq!(domain.read(0).unwrap(), 7);
+            assert!(deadline.is_in_use());
+        }
+        if !counter::is_kept() {
+            return; // Sections always look at the clock here.
+        }
+        let began = Instant::now();
+        while deadline.is_in_use() {
+            assert!(began.elapsed() < LONG);
+            // The thread may ask in between.
+            be_late(&domain);
+            let section = domain.enter().unwrap();
+            let _ = section.finish();
+        }
+        assert_eq!(domain.read(0).unwrap(), 7);
+    }
+}

@@ -4,7 +4,8 @@
 use crate::mapped::{ArenaFile, arenas, replace};
 use crate::{FABRICS, LONG, domains, rack};
 use rackmem::bounded::{Arena, ArenaSlot, ArenaSpec};
-use rackmem::{AccessError, ArenaError, Rack};
+use rackmem::diagnostics::Faults;
+use rackmem::{AccessError, ArenaError, Fabric, Mode, Rack};
 use rackmem_sim::history::{Call, Operation, Recorder, Reply};
 use rackmem_sim::staleness::{AgePromise, Ages, check};
 use std::time::{Duration, Instant};
@@ -74,10 +75,24 @@ fn all_is_within_the_bound(what: &str, nodes: &[Operate<'_>]) {
     }
 }
 
+/// Packets that are lost, come twice and overtake each other.
+const ROUGH: Faults = Faults {
+    loss: 0.02,
+    duplication: 0.02,
+    delay: 0.05,
+    delay_up_to: Duration::from_millis(1),
+    ..Faults::NONE
+};
+
 #[test]
 fn what_threads_read_of_items_was_current_within_the_bound() {
-    for fabric in FABRICS {
-        let rack = rack(fabric, 3);
+    let rough = Rack::builder(3).fabric(Fabric::Udp).mode(Mode::HomeOnly);
+    let rough = rough.patience(LONG).faults(ROUGH).build().unwrap();
+    let racks = FABRICS.map(|fabric| (format!("{fabric:?}"), rack(fabric, 3)));
+    for (what, rack) in racks
+        .into_iter()
+        .chain([("a bad network".to_owned(), rough)])
+    {
         let all = domains(&rack, ITEMS, BOUND);
         let operate = all.iter().map(|domain| {
             move |item, value: Option<u64>| match value {
@@ -94,7 +109,7 @@ fn what_threads_read_of_items_was_current_within_the_bound() {
         });
         let operate: Vec<_> = operate.collect();
         let nodes: Vec<Operate<'_>> = operate.iter().map(|one| one as Operate<'_>).collect();
-        all_is_within_the_bound(&format!("{fabric:?}"), &nodes);
+        all_is_within_the_bound(&what, &nodes);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Objects of bytes, whose size no type says: what other languages keep in an arena.
 
+use super::arena::Arena;
 use super::pointer::{ArenaSlot, Fresh, Pointer};
 use super::reading::ArenaSection;
 use super::storing::ArenaWriter;
@@ -29,6 +30,18 @@ impl Pointer<[u8]> {
     /// outside of the object is found out when it is used, unless another object is there.
     pub fn slot_at<U: ?Sized>(self, at: usize) -> Option<ArenaSlot<U>> {
         ArenaSlot::within(self.to, at, super::pointer::MOST)
+    }
+}
+
+impl Arena {
+    /// See [`Arena::quiesce_stale`].
+    ///
+    /// # Errors
+    /// Those of [`Arena::quiesce`], and [`ArenaError::BadPointer`]: nothing is dropped then.
+    pub fn quiesce_stale_bytes(&self, own: &[Pointer<[u8]>]) -> Result<(), ArenaError> {
+        let at = &self.at;
+        let own = own.iter().map(|pointer| at.object(pointer.to.line, 0));
+        at.quiesce(own.collect::<Result<_, _>>()?)
     }
 }
 
