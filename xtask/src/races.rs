@@ -21,6 +21,7 @@ const UNDER_MIRI: &[(&str, &[&str])] = &[
             "slots::",
             "locks::fast::",
             "locks::cell::",
+            "bounded::places::",
         ],
     ),
     (
