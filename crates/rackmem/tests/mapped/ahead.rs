@@ -3,6 +3,7 @@
 use super::{BLOCK, FABRICS, mapped, mapped_with, rack};
 use rackmem::{CoherentPages, Fabric, FaultMode, Mode};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 const PAGES: usize = 60;
 const WORDS: usize = BLOCK / 8;
@@ -98,10 +99,14 @@ fn who_jumps_has_what_it_asks_for() {
 #[test]
 fn what_comes_ahead_is_no_older_than_what_was_seen() {
     const ROUNDS: u64 = 300;
+    /// For readers that a busy machine keeps from running.
+    const AT_MOST: Duration = Duration::from_secs(60);
     for fabric in FABRICS {
         let rack = rack(fabric, Mode::HomeOnly, 1 << 20);
         let all = mapped(&rack, PAGES * BLOCK);
         let over = AtomicBool::new(false);
+        let came = || all.iter().map(|pages| pages.counts().ahead).sum::<u64>();
+        let until = Instant::now() + AT_MOST;
         std::thread::scope(|scope| {
             let pages = [&all[0], &all[2]];
             for pages in pages {
@@ -121,14 +126,16 @@ fn what_comes_ahead_is_no_older_than_what_was_seen() {
                     }
                 });
             }
-            for round in 1..=ROUNDS {
+            for round in 1.. {
+                if round > ROUNDS && (came() > 0 || Instant::now() > until) {
+                    break;
+                }
                 for page in 0..PAGES {
                     all[1].words()[page * WORDS].store(round, SeqCst);
                 }
             }
             over.store(true, Relaxed);
         });
-        let came = all.iter().map(|pages| pages.counts().ahead);
-        assert!(came.sum::<u64>() > 0, "{fabric:?}");
+        assert!(came() > 0, "{fabric:?}");
     }
 }
