@@ -4,6 +4,7 @@
 //! in `src/bin/stable`, which needs nothing installed.
 
 pub mod agents;
+pub mod bounded;
 mod dice;
 pub mod echoes;
 pub mod journal;
@@ -77,6 +78,12 @@ pub const TARGETS: &[Target] = &[
         about: "nodes of objects take any sequence of packets, and what is in their memory stays whole",
         seeds: objects::seeds,
         run: objects::fuzz,
+    },
+    Target {
+        name: "bounded",
+        about: "nodes of bounded memory take any sequence of packets, and no item is of two writes",
+        seeds: bounded::seeds,
+        run: bounded::fuzz,
     },
     Target {
         name: "journal",

@@ -11,6 +11,7 @@
 
 mod bytes;
 pub mod plants;
+pub mod rings;
 mod run;
 mod steps;
 pub mod sync;

@@ -1,7 +1,7 @@
 //! The shipped files hold in every order; a planted defect is found by its scenario.
 
 use rackmem_races::plants::PLANTS;
-use rackmem_races::{PLANTED, SHIPPED, Scenario, explore};
+use rackmem_races::{PLANTED, SHIPPED, Scenario, explore, rings};
 use std::collections::BTreeSet;
 
 fn shipped(group: &str) {
@@ -55,6 +55,19 @@ fn a_copy_of_an_item_is_never_torn() {
 #[test]
 fn memory_waits_for_open_sections() {
     shipped("sections");
+}
+
+#[test]
+fn no_news_of_a_ring_are_missed() {
+    let explored = explore(rings::HOLDS);
+    println!("rings: {}: {} orders", rings::HOLDS.0, explored.orders);
+    assert_eq!(explored.violation, None);
+    assert!(explored.orders > 3);
+    for defect in rings::PLANTED {
+        let explored = explore(*defect);
+        let violation = explored.violation.expect(defect.0);
+        assert!(violation.contains(rings::SAYS), "{}: {violation}", defect.0);
+    }
 }
 
 #[test]
