@@ -1,7 +1,8 @@
 //! `bench graph`: PageRank of one graph by each way of the data from node to node, beside one
-//! thread, and beside libraries that many use, each in a process of Python of its own.
+//! thread, and beside libraries that many use, each in a process of Python of its own. Nodes are
+//! threads of one process, and processes of `rackmem graph`.
 
-use super::{BenchError, Progress, Result};
+use super::{BenchError, Progress, Result, missing, stopped};
 use crate::report::Report;
 use crate::stop;
 use rackmem::{ErrorKind, Rack};
@@ -19,6 +20,8 @@ const LIBRARIES: [(&str, &str); 3] = [
     ("igraph", "pip install igraph"),
     ("networkit", "pip install networkit"),
 ];
+/// Between processes.
+const FABRICS: [&str; 2] = ["udp", "shm"];
 /// What ranks of two programs may differ by: each ends when all together change by little.
 const APART: f64 = 1e-7;
 
@@ -29,11 +32,43 @@ pub struct Options {
     pub python: PathBuf,
     /// Nodes that compute together, each a thread.
     pub nodes: Vec<usize>,
+    /// Processes that compute together.
+    pub processes: Vec<usize>,
     /// How long each case is computed again and again, once at least;
     /// the median of its times counts.
     pub duration: Duration,
-    /// Graphs, and what they are called.
-    pub graphs: Vec<(String, Graph)>,
+    /// Graphs.
+    pub graphs: Vec<Input>,
+}
+
+/// A graph, what it is called, and the options by which `rackmem graph` reads it.
+#[derive(Debug)]
+pub struct Input {
+    /// Its name in a report.
+    pub name: String,
+    /// It.
+    pub graph: Graph,
+    /// Of the command line.
+    pub options: Vec<String>,
+}
+
+/// What `rackmem graph` tells of one engine.
+#[derive(Deserialize)]
+struct Told {
+    engines: [ToldEngine; 1],
+}
+
+#[derive(Deserialize)]
+struct ToldEngine {
+    agreement: Agreement,
+    packets: u64,
+    seconds: f64,
+    steps: Vec<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Agreement {
+    largest_difference: f64,
 }
 
 /// What a library has found.
@@ -55,8 +90,9 @@ impl Watch for Stopping {
 
 /// Runs it. What was left out, and why.
 pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Result<Vec<String>> {
-    let mut missing = Vec::new();
-    for (name, graph) in &options.graphs {
+    let mut left_out = Vec::new();
+    for input in &options.graphs {
+        let (name, graph) = (&input.name, &input.graph);
         let program = PageRank::of(graph);
         progress(&format!("{name}, one thread"));
         let one = format!("{name}/one-thread");
@@ -85,6 +121,28 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
                 report.add(&format!("{case}/packets"), told.packets, "per step")?;
             }
         }
+        for (nodes, fabric) in options
+            .processes
+            .iter()
+            .flat_map(|nodes| FABRICS.map(|fabric| (*nodes, fabric)))
+        {
+            for engine in Engine::ALL {
+                progress(&format!("{name}, {nodes} processes, {fabric}, {engine}"));
+                stopped()?;
+                let case = format!("{name}/processes-{nodes}/{fabric}/{engine}");
+                let told = of_processes(input, (nodes, fabric), engine)?;
+                if told.agreement.largest_difference > APART {
+                    let apart = told.agreement.largest_difference;
+                    let what = format!("{case}: a rank is {apart} from that of one thread");
+                    return Err(BenchError::Broken(what));
+                }
+                let steps = told.steps.len().max(1) as f64;
+                report.add_against(&case, ms(told.seconds), "ms", &one)?;
+                report.add(&format!("{case}/steps"), steps, "steps")?;
+                let packets = told.packets as f64 / steps;
+                report.add(&format!("{case}/packets"), packets, "per step")?;
+            }
+        }
         for (library, get) in LIBRARIES {
             progress(&format!("{name}, {library}"));
             match peer(options, library, (graph, &program)) {
@@ -93,13 +151,13 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
                     close(&case, &found.values, &ranks)?;
                     report.add_against(&case, ms(found.seconds), "ms", &one)?;
                 }
-                Err(why) => missing.push(format!("skipped: {name}/{library}: {why} ({get})")),
+                Err(why) => left_out.push(format!("skipped: {name}/{library}: {why} ({get})")),
             }
         }
     }
-    missing.sort_unstable();
-    missing.dedup();
-    Ok(missing)
+    left_out.sort_unstable();
+    left_out.dedup();
+    Ok(left_out)
 }
 
 /// Does it until the time is over, once at least: the median of the times that it tells,
@@ -142,6 +200,29 @@ fn ours((program, job): (&PageRank, &Job<'_>), nodes: usize) -> Result<(f64, Our
         packets: (packets() - before) as f64 / steps,
     };
     Ok((seconds, told))
+}
+
+/// One engine of a rack of processes, which compares its ranks with those of one thread.
+fn of_processes(
+    input: &Input,
+    (nodes, fabric): (usize, &str),
+    engine: Engine,
+) -> Result<ToldEngine> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["--json", "graph", "pagerank", "--processes", "--top", "1"]);
+    command.args(["--engine", &engine.to_string(), "--fabric", fabric]);
+    command.args(["--nodes", &nodes.to_string()]);
+    let output = command.args(&input.options).output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(match stop::requested() {
+            true => BenchError::Stopped,
+            false => missing(said.trim()),
+        });
+    }
+    let told: Told = serde_json::from_slice(&output.stdout).map_err(missing)?;
+    let [told] = told.engines;
+    Ok(told)
 }
 
 fn ms(seconds: f64) -> f64 {

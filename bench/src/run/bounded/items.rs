@@ -1,14 +1,16 @@
 //! Items that all nodes read and write now and then, under the bounded contract, coherent, and by
-//! messages. A write is one store in all of them; with a lock of the region around it, too.
+//! messages. A write is one store in all of them; with a lock of its home's around it, too.
 
 use super::super::{BenchError, Result};
-use super::Options;
 use super::messages::Peers;
+use super::{Options, time};
 use crate::report::Report;
 use crate::timing;
 use rackmem::bounded::Domain;
+use rackmem::locked::{Lock, Mutex};
 use rackmem::{Contract, Fabric, Mode, Rack, RegionSpec, Shared};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Values that are shared.
 const ITEMS: usize = 840; // Any number of nodes has equal parts.
@@ -33,7 +35,7 @@ type Operate<'a> = Box<dyn Fn(usize, bool) -> bool + Sync + 'a>;
 /// operation.
 pub(super) fn run(
     options: &Options,
-    (nodes, fabric): (usize, Fabric),
+    (nodes, fabric, bound): (usize, Fabric, Duration),
     report: &mut Report,
 ) -> Result<()> {
     let rack = Rack::builder(nodes).fabric(fabric).mode(Mode::HomeOnly);
@@ -56,7 +58,7 @@ pub(super) fn run(
         here.push(all.collect::<rackmem::Result<_, _>>()?);
         let all = (0..nodes).map(|home| {
             let region = node.open_region(&spec(home))?;
-            Domain::of(&region, options.bound)
+            Domain::of(&region, bound)
         });
         domains.push(all.collect::<rackmem::Result<_, _>>()?);
     }
@@ -66,6 +68,26 @@ pub(super) fn run(
             false => shared[nth].read().is_ok(),
         })
     });
+    let locks: Vec<Vec<Lock>> = rack
+        .nodes()
+        .iter()
+        .map(|node| {
+            let all =
+                (0..nodes).map(|home| Mutex::renewed(node, &format!("bench/lock-{home}"), ()));
+            all.collect::<rackmem::Result<_, _>>()
+        })
+        .collect::<rackmem::Result<_, _>>()?;
+    let coherent_locked = here
+        .iter()
+        .zip(&locks)
+        .map(|(shared, locks)| -> Operate<'_> {
+            Box::new(move |nth, writes| match writes {
+                true => locks[nth % nodes]
+                    .lock()
+                    .is_ok_and(|_held| shared[nth].write(1).is_ok()),
+                false => shared[nth].read().is_ok(),
+            })
+        });
     let bounded = domains.iter().map(|domains| -> Operate<'_> {
         Box::new(move |nth, writes| {
             let (domain, item) = (&domains[nth % nodes], nth / nodes);
@@ -95,6 +117,7 @@ pub(super) fn run(
         })
     });
     let (coherent, bounded): (Vec<_>, Vec<_>) = (coherent.collect(), bounded.collect());
+    let coherent_locked: Vec<_> = coherent_locked.collect();
     let (locked, messages): (Vec<_>, Vec<_>) = (locked.collect(), messages.collect());
     let of_rack = || -> u64 {
         let metrics = rack.metrics();
@@ -109,24 +132,24 @@ pub(super) fn run(
             Fabric::Inline => String::new(),
             fabric => format!("{}/", fabric.name()),
         };
-        let case = format!("read-99/{on}nodes-{nodes}/{name}");
+        let case = format!("read-99/{on}nodes-{nodes}/{}/{name}", time(bound));
         let coherent = measure(options, &of_rack, (&coherent, writers))?;
-        let ways: [(_, &Vec<_>, &dyn Fn() -> u64); 3] = [
-            ("bounded", &bounded, &of_rack),
-            ("bounded-locked", &locked, &of_rack),
-            ("messages", &messages, &of_peers),
+        // Each beside the one that is coherent and has as many locks.
+        type Way<'a> = (&'a str, &'a [Operate<'a>], &'a dyn Fn() -> u64, &'a str);
+        let ways: [Way<'_>; 4] = [
+            ("bounded", &bounded, &of_rack, "coherent"),
+            ("messages", &messages, &of_peers, "coherent"),
+            ("coherent-locked", &coherent_locked, &of_rack, "coherent"),
+            ("bounded-locked", &locked, &of_rack, "coherent-locked"),
         ];
-        let beside = [
-            format!("{case}/coherent"),
-            format!("{case}/coherent/packets"),
-        ];
-        report.add(&beside[0], coherent.0, "ops/s")?;
-        report.add(&beside[1], coherent.1, "per op")?;
-        for (way, operate, packets) in ways {
+        report.add(&format!("{case}/coherent"), coherent.0, "ops/s")?;
+        report.add(&format!("{case}/coherent/packets"), coherent.1, "per op")?;
+        for (way, operate, packets, beside) in ways {
             let measured = measure(options, packets, (operate, writers))?;
-            let case = format!("{case}/{way}");
-            report.add_against(&case, measured.0, "ops/s", &beside[0])?;
-            report.add_against(&format!("{case}/packets"), measured.1, "per op", &beside[1])?;
+            let (way, beside) = (format!("{case}/{way}"), format!("{case}/{beside}"));
+            report.add_against(&way, measured.0, "ops/s", &beside)?;
+            let (way, beside) = (format!("{way}/packets"), format!("{beside}/packets"));
+            report.add_against(&way, measured.1, "per op", &beside)?;
         }
     }
     Ok(())

@@ -10,6 +10,9 @@ mod hits;
 mod instructions;
 mod items;
 mod messages;
+pub mod stopped;
+mod visible;
+mod waiting;
 
 use super::{Progress, Result};
 use crate::report::Report;
@@ -23,8 +26,9 @@ pub struct Options {
     pub sets: Vec<usize>,
     /// Nodes that share items.
     pub nodes: Vec<usize>,
-    /// How old what is read may be, where that is measured.
-    pub bound: Duration,
+    /// How old what is read may be, where that is measured: in none,
+    /// only instructions and hits are.
+    pub bounds: Vec<Duration>,
     /// Time of one case.
     pub duration: Duration,
 }
@@ -41,16 +45,35 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
         progress(&format!("quiescing, {}", size(*bytes)));
         instructions::periodic(options, *bytes, report)?;
     }
-    for nodes in &options.nodes {
-        progress(&format!("items of {nodes} nodes"));
-        for fabric in [Fabric::Inline, Fabric::Udp] {
-            items::run(options, (*nodes, fabric), report)?;
+    for bound in options.bounds.iter().copied() {
+        for nodes in &options.nodes {
+            progress(&format!("items of {nodes} nodes, {}", time(bound)));
+            for fabric in [Fabric::Inline, Fabric::Udp] {
+                items::run(options, (*nodes, fabric, bound), report)?;
+            }
         }
+        progress(&format!("how old what is read is, {}", time(bound)));
+        visible::arenas(options, bound, report)?;
+        for fabric in [Fabric::Inline, Fabric::Udp] {
+            visible::items(options, (bound, fabric), report)?;
+        }
+        progress(&format!("memory that waits, {}", time(bound)));
+        waiting::memory(options, bound, report)?;
     }
-    progress("how old what is read is");
-    arenas::visible(options, report)?;
-    progress("memory that waits");
-    arenas::waiting(options, report)
+    let Some(longest) = options.bounds.iter().max().copied() else {
+        return Ok(());
+    };
+    progress("a reader that is stopped");
+    waiting::thread(options, longest, report)?;
+    stopped::run(options, report)
+}
+
+/// A time, as cases are named by it.
+fn time(time: Duration) -> String {
+    match time.as_micros() {
+        us if us.is_multiple_of(1000) => format!("{}ms", us / 1000),
+        us => format!("{us}us"),
+    }
 }
 
 fn size(bytes: usize) -> String {

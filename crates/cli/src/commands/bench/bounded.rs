@@ -7,6 +7,7 @@ use clap::Args;
 use rackmem::Time;
 use rackmem_bench::report::Report;
 use rackmem_bench::run::bounded;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -29,18 +30,37 @@ pub struct BoundedArgs {
         value_parser = nodes
     )]
     nodes: Vec<usize>,
-    /// Read what is TIME old at most, such as 10ms, where age is measured
-    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = bound)]
-    bound: Duration,
+    /// Read what is TIME old at most, such as 10ms, where age is measured; several: each bound
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_delimiter = ',',
+        default_value = "10ms,50ms",
+        value_parser = bound
+    )]
+    bound: Vec<Duration>,
     #[command(flatten)]
     pub often: Often<3, 300>,
     /// Model PageRank on the paper's machine, beside its figures (Fig. 10)
     #[arg(long, conflicts_with_all = ["sets", "nodes", "bound", "runs", "duration"])]
     pub sim: bool,
+    /// With --sim: reproduce this figure of the paper, which is the only one that takes a model
+    #[arg(long, value_name = "N", requires = "sim", value_parser = ["10"])]
+    figure: Option<String>,
+    /// Be the process that is stopped, of the rack that this file describes, for another one
+    #[arg(long, value_name = "FILE", hide = true)]
+    member: Option<PathBuf>,
     /// With --sim: count on an R-MAT graph of 2^N vertices
     #[arg(long, value_name = "N", default_value_t = 18, requires = "sim")]
     #[arg(value_parser = clap::value_parser!(u32).range(10..=22))]
     pub scale: u32,
+}
+
+impl BoundedArgs {
+    /// The rack of which this process is a member, for a bench that another one runs.
+    pub fn member(&self) -> Option<&Path> {
+        self.member.as_deref()
+    }
 }
 
 /// Bytes of whole pages.
@@ -70,7 +90,7 @@ pub fn run(args: &BoundedArgs, report: &mut Report, progress: Progress<'_>) -> B
     let options = bounded::Options {
         sets: args.sets.clone(),
         nodes: args.nodes.clone(),
-        bound: args.bound,
+        bounds: args.bound.clone(),
         duration: args.often.time(),
     };
     bounded::run(&options, report, progress)

@@ -12,6 +12,9 @@ pub struct GraphArgs {
     /// Compute on N nodes, from 1 to 8; several: each number
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "2,4", value_parser = nodes)]
     nodes: Vec<usize>,
+    /// Compute with N processes, from 2 to 8, over UDP and shared memory; several: each number
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "2,4", value_parser = processes)]
+    processes: Vec<usize>,
     /// Draw a random graph of 2^N vertices beside that of packages, N from 10 to 22
     #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(10..=22))]
@@ -28,6 +31,11 @@ fn nodes(text: &str) -> std::result::Result<usize, String> {
     nodes.ok_or_else(|| "1 to 8 nodes compute together".to_owned())
 }
 
+fn processes(text: &str) -> std::result::Result<usize, String> {
+    let nodes = text.parse().ok().filter(|nodes| (2..=8).contains(nodes));
+    nodes.ok_or_else(|| "2 to 8 processes compute together".to_owned())
+}
+
 impl GraphArgs {
     /// With the graphs that it is about.
     pub fn options(&self) -> Result<graph::Options> {
@@ -36,10 +44,19 @@ impl GraphArgs {
         Ok(graph::Options {
             python: self.python.clone(),
             nodes: self.nodes.clone(),
+            processes: self.processes.clone(),
             duration: self.often.time(),
             graphs: vec![
-                ("packages".to_owned(), packages),
-                (format!("rmat-{}", self.rmat), random),
+                graph::Input {
+                    name: "packages".to_owned(),
+                    graph: packages,
+                    options: vec!["--packages".to_owned()],
+                },
+                graph::Input {
+                    name: format!("rmat-{}", self.rmat),
+                    graph: random,
+                    options: vec!["--rmat".to_owned(), self.rmat.to_string()],
+                },
             ],
         })
     }

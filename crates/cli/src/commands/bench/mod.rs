@@ -136,6 +136,12 @@ pub fn run(args: &BenchArgs, json: bool, options: BTreeMap<String, String>) -> R
                 return Ok(Ended::Done);
             }
         }
+        Bench::Bounded(args) => {
+            if let Some(file) = args.member() {
+                rackmem_bench::run::bounded::stopped::play(file).map_err(explain)?;
+                return Ok(Ended::Done);
+            }
+        }
         Bench::Micro(args) if args.is_member() => {
             out::line(serde_json::to_string(&args.member()?).map_err(defect)?);
             return Ok(Ended::Done);

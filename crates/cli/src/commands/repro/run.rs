@@ -280,7 +280,7 @@ pub fn measure(here: Here, effort: Effort, tell: Progress<'_>) -> Result<Report>
             let options = run::bounded::Options {
                 sets: SETS.into(),
                 nodes: Vec::new(),
-                bound: Duration::from_millis(10),
+                bounds: Vec::new(),
                 duration: effort.duration,
             };
             run::bounded::run(&options, &mut report, tell)?;
