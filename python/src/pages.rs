@@ -107,10 +107,17 @@ impl Pages {
     }
 
     /// Loads and stores that were interrupted, pages that were only shown again,
-    /// taken away by other nodes, and given up to make room.
-    fn counts(&self) -> (u64, u64, u64, u64) {
-        let counts = self.pages.counts();
-        (counts.faults, counts.shown, counts.taken, counts.evicted)
+    /// taken away by other nodes, given up to make room, and there before they were asked for.
+    fn counts(&self) -> (u64, u64, u64, u64, u64) {
+        let rackmem::FaultCounts {
+            faults,
+            shown,
+            taken,
+            evicted,
+            ahead,
+            ..
+        } = self.pages.counts();
+        (faults, shown, taken, evicted, ahead)
     }
 
     /// # Safety

@@ -5,6 +5,7 @@
 
 use crate::error::{AccessError, AllocError, RackError};
 use crate::host::access::Access;
+use crate::host::arenas::Arenas;
 use crate::host::askers::Askers;
 use crate::host::here::Here;
 use crate::host::metrics::BoundedCounts;
@@ -75,6 +76,8 @@ pub(crate) struct BoundedItems {
     pub counters: BoundedCounters,
     /// Domains that ask homes.
     pub askers: Askers,
+    /// Mapped memory of the same contract.
+    pub arenas: Arenas,
 }
 
 impl BoundedItems {
@@ -87,6 +90,7 @@ impl BoundedItems {
             ended: Condvar::new(),
             counters: BoundedCounters::default(),
             askers: Askers::default(),
+            arenas: Arenas::default(),
         }
     }
 

@@ -168,6 +168,8 @@ pub struct NodeMetrics {
     pub objects: ObjectCounts,
     /// What it has done with bounded memory.
     pub bounded: BoundedCounts,
+    /// What it has done with arenas.
+    pub arenas: ArenaCounts,
     /// Blocks its cache has room for.
     pub cache_blocks: usize,
     /// What its threads have done on replicated memory.
@@ -277,6 +279,68 @@ pub struct BoundedCounts {
     pub waited: u64,
     /// Sections whose reads were older than was promised: the program has an error.
     pub stale: u64,
+}
+
+/// What a node has done with an arena since it was attached, or with all arenas since it was
+/// started.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::bounded::{Arena, ArenaCounts, ArenaSpec};
+///
+/// # let path = std::env::temp_dir().join(format!("rackmem-doc-counts-{}", std::process::id()));
+/// let rack = Rack::local(1)?;
+/// let arena = Arena::create(&rack.node(0), &ArenaSpec::new(&path, 1 << 20).emulated())?;
+/// arena.enter()?.finish()?;
+/// let ArenaCounts { sections, late, .. } = arena.counts();
+/// assert!(sections >= 1 && late == 0);
+/// drop(arena);
+/// assert!(rack.node(0).metrics().arenas.sections >= sections);
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ArenaCounts {
+    /// Sections that have begun.
+    pub sections: u64,
+    /// Sections that had to quiesce first, or have ended as
+    /// [`ArenaError::Late`](crate::ArenaError::Late).
+    pub late: u64,
+    /// Objects that were dropped before they were read, for their pointers were young.
+    pub young: u64,
+    /// Quiescences.
+    pub quiesced: u64,
+    /// How often all lines were dropped.
+    pub everything: u64,
+    /// Lines that quiescences have dropped by name.
+    pub dropped: u64,
+    /// How often this node's clock was behind, and has jumped.
+    pub jumps: u64,
+    /// Freed objects whose memory is free again.
+    pub reused: u64,
+    /// Freed objects whose memory others may still read, where an arena is asked;
+    /// [`ArenaReport`](crate::bounded::ArenaReport) has them for all.
+    pub waiting: u64,
+    /// Lives of other nodes, which are over, whose memory this node has taken over.
+    pub taken_over: u64,
+}
+
+impl std::ops::AddAssign for ArenaCounts {
+    fn add_assign(&mut self, other: ArenaCounts) {
+        self.sections += other.sections;
+        self.late += other.late;
+        self.young += other.young;
+        self.quiesced += other.quiesced;
+        self.everything += other.everything;
+        self.dropped += other.dropped;
+        self.jumps += other.jumps;
+        self.reused += other.reused;
+        self.waiting += other.waiting;
+        self.taken_over += other.taken_over;
+    }
 }
 
 /// A home's memory, in bytes.

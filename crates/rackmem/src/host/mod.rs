@@ -5,6 +5,7 @@ pub(crate) mod access;
 pub(crate) mod agents;
 pub(crate) mod ahead;
 pub(crate) mod alloc;
+pub(crate) mod arenas;
 pub(crate) mod askers;
 pub(crate) mod bounded;
 pub(crate) mod bulk;

@@ -66,6 +66,7 @@ impl Agents {
             rebuilds: self.rebuilding.metrics(),
             objects: self.objects.metrics(),
             bounded: self.bounded.metrics(),
+            arenas: self.bounded.arenas.counts(),
             shadow: shadow.map(|(counters, blocks)| ShadowMetrics { counters, blocks }),
             cache_blocks: self.cache.capacity(),
             copies: self.replicas.counts(),

@@ -16,6 +16,7 @@ use super::storing::{ArenaWriter, Storing};
 use crate::bytes::value::Value;
 use crate::error::ArenaError;
 use crate::fences::use_unequal_fences;
+use crate::host::arenas::{Arenas, Counted};
 use crate::locked;
 use crate::node::Node;
 use crate::threads::PLACES;
@@ -25,7 +26,7 @@ use std::fs::OpenOptions;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 /// Bits of a domain's life that count how often its node has attached the arena in a life of its.
@@ -98,6 +99,11 @@ impl Attached {
     #[inline]
     pub fn bound(&self) -> Bound {
         self.front.bound
+    }
+
+    /// Arenas of its node.
+    fn arenas(&self) -> &Arenas {
+        &self.node.inner.access.agents.bounded.arenas
     }
 
     pub fn period(&self) -> Duration {
@@ -193,6 +199,7 @@ impl Drop for Held {
         if !self.over.swap(true, SeqCst) {
             self.board().set_presence(self.life, Presence::Absent);
         }
+        self.arenas().detach(&self.0);
     }
 }
 
@@ -337,6 +344,8 @@ impl Arena {
         attached.quiescing = Mutex::new(Quiescing::new((me, attached.life)));
         let attached = Arc::new(attached);
         let at = Held(attached.clone());
+        let counted: Weak<dyn Counted> = Arc::downgrade(&(attached.clone() as Arc<dyn Counted>));
+        attached.arenas().attach(counted);
         // The first one drops everything: another process of this host may have left lines.
         at.quiesce(Vec::new())?;
         let weak = Arc::downgrade(&attached);

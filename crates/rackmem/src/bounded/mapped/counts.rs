@@ -1,6 +1,8 @@
 //! Figures of an arena at a node, and what nodes say of themselves in it.
 
-use super::arena::Arena;
+use super::arena::{Arena, Attached};
+use crate::host::arenas::Counted;
+use crate::host::metrics::ArenaCounts;
 use rackmem_proto::bi::{Board, Presence};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -15,31 +17,6 @@ pub(super) struct ArenaCounters {
     pub jumps: AtomicU64,
     pub reused: AtomicU64,
     pub taken_over: AtomicU64,
-}
-
-/// Figures of an arena at a node, since it was attached.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct ArenaCounts {
-    /// Sections that had to quiesce first, or have ended as
-    /// [`ArenaError::Late`](crate::ArenaError::Late).
-    pub late: u64,
-    /// Objects that were dropped before they were read, for their pointers were young.
-    pub young: u64,
-    /// Quiescences.
-    pub quiesced: u64,
-    /// Of these, those that have dropped everything.
-    pub everything: u64,
-    /// Lines that quiescences have dropped by name.
-    pub dropped: u64,
-    /// How often this node's clock was behind, and has jumped.
-    pub jumps: u64,
-    /// Freed objects whose memory is free again.
-    pub reused: u64,
-    /// Freed objects whose memory others may still read.
-    pub waiting: u64,
-    /// Lives of other nodes, which are over, whose memory this node has taken over.
-    pub taken_over: u64,
 }
 
 /// What a domain says of itself in the arena.
@@ -74,9 +51,19 @@ impl Arena {
 
     /// Its figures at this node.
     pub fn counts(&self) -> ArenaCounts {
-        let counters = &self.at.counters;
+        ArenaCounts {
+            waiting: self.at.waiting(),
+            ..self.at.counted()
+        }
+    }
+}
+
+impl Counted for Attached {
+    fn counted(&self) -> ArenaCounts {
+        let counters = &self.counters;
         let load = |counter: &AtomicU64| counter.load(Relaxed);
         ArenaCounts {
+            sections: self.open.begun(),
             late: load(&counters.late),
             young: load(&counters.young),
             quiesced: load(&counters.quiesced),
@@ -84,7 +71,7 @@ impl Arena {
             dropped: load(&counters.dropped),
             jumps: load(&counters.jumps),
             reused: load(&counters.reused),
-            waiting: self.at.waiting(),
+            waiting: 0,
             taken_over: load(&counters.taken_over),
         }
     }

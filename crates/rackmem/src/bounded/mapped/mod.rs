@@ -31,8 +31,9 @@ mod spec;
 mod storing;
 mod survey;
 
+pub use crate::host::metrics::ArenaCounts;
 pub use arena::Arena;
-pub use counts::{ArenaCounts, DomainStatus};
+pub use counts::DomainStatus;
 pub use instructions::{CacheOps, FoundOp, LineOp};
 pub use list::List;
 pub use map::Map;

@@ -80,6 +80,13 @@ impl<const PLACES: usize> OpenSections<PLACES> {
         self.count(place, |place| &place.left[counted.age]);
     }
 
+    /// How many have begun, with those that began twice for a turn.
+    pub fn begun(&self) -> u64 {
+        let places = self.own.iter().chain([&self.shared]);
+        let all = places.flat_map(|place| &place.entered);
+        all.fold(0, |sum, count| sum.wrapping_add(count.load(Relaxed)))
+    }
+
     /// Those that are open now are to be waited for. One waits at a time. Nothing: they cannot be
     /// known.
     pub fn turn(&self) -> Option<usize> {
@@ -121,5 +128,6 @@ mod tests {
         assert!(!open.have_ended(turned));
         open.leave(1, c);
         assert!(open.have_ended(turned));
+        assert_eq!(open.begun(), 3);
     }
 }

@@ -286,6 +286,46 @@ pub const NODE_METRICS: &[Metric<N>] = &[
         "Sections whose reads were older than promised",
         &[("", |n: &N| n.metrics.bounded.stale)],
     ),
+    one(
+        "arena_sections",
+        "Sections that have begun in arenas of bounded memory",
+        &[("", |n: &N| n.metrics.arenas.sections)],
+    ),
+    one(
+        "arena_late_sections",
+        "Sections in arenas that had to quiesce first, or have lasted too long",
+        &[("", |n: &N| n.metrics.arenas.late)],
+    ),
+    one(
+        "arena_quiescences",
+        "Quiescences in arenas: about one a tick in each",
+        &[("", |n: &N| n.metrics.arenas.quiesced)],
+    ),
+    one(
+        "arena_everything_dropped",
+        "Times that all lines of an arena were dropped, since news were missed",
+        &[("", |n: &N| n.metrics.arenas.everything)],
+    ),
+    one(
+        "arena_lines_dropped",
+        "Lines that quiescences in arenas have dropped by name",
+        &[("", |n: &N| n.metrics.arenas.dropped)],
+    ),
+    one(
+        "arena_young_objects_dropped",
+        "Objects in arenas that were dropped before they were read, since they were new",
+        &[("", |n: &N| n.metrics.arenas.young)],
+    ),
+    one(
+        "arena_objects_reused",
+        "Freed objects in arenas whose memory is free again",
+        &[("", |n: &N| n.metrics.arenas.reused)],
+    ),
+    one(
+        "arena_clock_jumps",
+        "Times that the clock of an arena was behind, and has jumped",
+        &[("", |n: &N| n.metrics.arenas.jumps)],
+    ),
     several(
         ("replicated_operations", "operation"),
         "Operations on memory with copies",
