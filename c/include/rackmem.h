@@ -692,6 +692,7 @@ rm_status bi_assign_pointer(bi_writer *writer, uint64_t slot, uint64_t object, u
 /*
  The same for a slot whose modifications nobody is told of: readers see it when they drop the
  object that the slot is in by bi_stale_object_quiescent, or read past the cache, or by chance.
+ What was there is freed by the process that has replaced it, which tells all of the slot first.
 
  # Safety
  As for bi_assign_pointer.

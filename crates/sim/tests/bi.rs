@@ -33,7 +33,9 @@ const SIZES: &[(&str, usize)] = &[
     ("bi-join", 455_073),
     ("bi-leave", 146_780),
     ("bi-lazy", 30_429),
-    ("bi-own-tracking", 20_762),
+    ("bi-own-tracking", 12_198),
+    ("bi-own-freed", 61_677),
+    ("bi-own-prefetch", 252_627),
     ("bi-writer-dies", 96_706),
 ];
 
@@ -62,6 +64,9 @@ const NOTICED: &[(Defect, &str, &str)] = &[
     (Defect::FreedBeforeStale, "bi-order", REUSE),
     (Defect::NoMargin, "bi-skew", REUSE),
     (Defect::PublishQAtEnd, "bi-reuse", REUSE),
+    (Defect::BornUntold, "bi-own-prefetch", WHOLE),
+    (Defect::FreeUntold, "bi-own-freed", REUSE),
+    (Defect::ForgetOwn, "bi-own-tracking", AT_ONCE),
     (Defect::SkipOwnThreads, "bi-reuse", REUSE),
     (Defect::NoBirth, "bi-prefetch", WHOLE),
     (Defect::JoinUncounted, "bi-join", REUSE),

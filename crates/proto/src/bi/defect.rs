@@ -24,6 +24,13 @@ defects! {
     NoMargin,
     /// A quiescence counts from its end.
     PublishQAtEnd,
+    /// Pointers to objects of the program's own have a birth, as if quiescences were told of them.
+    BornUntold,
+    /// An object is freed that a word of the program's own has led to, and of that word nobody is
+    /// told.
+    FreeUntold,
+    /// What the program has named is not dropped.
+    ForgetOwn,
     /// A domain drops what was freed while its own sections still read it.
     SkipOwnThreads,
     /// Objects are looked at as they are in the cache, however young the pointer is.

@@ -42,7 +42,7 @@ pub use extents::{Extents, SLAB_LINES};
 pub use layout::{BoardIn, BoardLayout, BoardWords, FRONT};
 pub use pointer::BiPtr;
 pub use quiescence::{Act, Quiescence, Quiescer, Standstill};
-pub use ring::{Extent, Queue, RingEntry, RingFull, RingOwner};
+pub use ring::{Extent, Queue, RingEntry, RingFull, RingOwner, RingReader};
 pub use roll::Roll;
 pub use section::{Bound, Late, ReadSection};
 pub use storing::{Change, Phase, Tracking};

@@ -3,16 +3,21 @@
 //! Processors fetch lines that nobody asked for. So a line of memory that is free may be in a cache
 //! with what was there before, and would be taken for the object that is put there next. A reader
 //! that has not quiesced since the pointer was born drops the object's lines before it looks.
+//!
+//! Of an object that is the program's own no quiescence is told, so its pointer has no birth: it is
+//! dropped before the first look after each quiescence.
 
 use super::clock::Tick;
+use super::defect::Defect;
 use super::ring::LINE_BITS;
+use super::storing::Tracking;
 
 /// Line 0 is no object's: a word of zeros leads nowhere.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct BiPtr {
     /// The object's first line.
     pub line: u64,
-    /// The tick of `assign`, modulo 2^16.
+    /// The tick of `assign`, modulo 2^16; 0: nobody was told of it.
     pub birth: u16,
 }
 
@@ -22,10 +27,21 @@ const BIRTH_BITS: u32 = 64 - LINE_BITS;
 const HALF: u64 = 1 << (BIRTH_BITS - 1);
 
 impl BiPtr {
-    /// To an object that is assigned now.
+    /// To an object that is assigned now, and all are told so.
     pub const fn new(line: u64, now: Tick) -> Self {
-        let birth = now.0 as u16;
+        let birth = match now.0 as u16 {
+            0 => 1,
+            birth => birth,
+        };
         BiPtr { line, birth }
+    }
+
+    /// To an object that is assigned now.
+    pub fn assigned(line: u64, now: Tick, tracking: Tracking, broken: Option<Defect>) -> Self {
+        match tracking {
+            Tracking::Own if broken != Some(Defect::BornUntold) => BiPtr { line, birth: 0 },
+            _ => BiPtr::new(line, now),
+        }
     }
 
     /// As it stands in memory.
@@ -52,7 +68,7 @@ impl BiPtr {
     #[inline]
     pub const fn is_young(self, modified: Tick, now: Tick) -> bool {
         let age = (now.0 as u16).wrapping_sub(self.birth) as u64;
-        age >= HALF || age < now.since(modified).saturating_add(2)
+        self.birth == 0 || age >= HALF || age < now.since(modified).saturating_add(2)
     }
 }
 
@@ -70,8 +86,21 @@ mod tests {
     }
 
     #[test]
+    fn what_nobody_is_told_of_is_young_for_ever() {
+        for now in [5, 0x1_0000, 0x2_fffe].map(Tick) {
+            let own = BiPtr::assigned(1, now, Tracking::Own, None);
+            for later in [0, 3, 99, HALF, 2 * HALF + 5].map(|later| now.plus(later)) {
+                assert!(own.is_young(later, later));
+            }
+            let told = BiPtr::assigned(1, now, Tracking::Tracked, None);
+            assert!(told == BiPtr::new(1, now) && told.birth != 0);
+            assert!(!told.is_young(now.plus(9), now.plus(9)));
+        }
+    }
+
+    #[test]
     fn a_pointer_is_young_until_two_ticks_after_its_birth_were_quiesced() {
-        for born in [5, 0xffff, 0x1_0000, 0x2_fffe] {
+        for born in [5, 0xffff, 0x1_0001, 0x2_fffe] {
             let pointer = BiPtr::new(1, Tick(born));
             for later in 0..6 {
                 let now = Tick(born + 5);

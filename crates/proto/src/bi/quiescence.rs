@@ -135,7 +135,9 @@ impl Quiescence {
     /// One begins. `own`: lines that the program wants to be dropped with what was modified.
     pub fn begin(now: Tick, own: Vec<Extent>, broken: Option<Defect>) -> Self {
         let mut found = [Standstill::default(), Standstill::default()];
-        found[Modified as usize].extents = own;
+        if broken != Some(Defect::ForgetOwn) {
+            found[Modified as usize].extents = own;
+        }
         Quiescence {
             began: now,
             at: 0,

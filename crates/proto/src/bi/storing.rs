@@ -16,6 +16,11 @@
 //! The paper stamps while it modifies. A writer that loses its processor between stamp and entry
 //! would then have memory reused, or a modification forgotten, that others have not heard of.
 //!
+//! Of what is the program's own ([`Tracking::Own`]) nobody is told that it was modified. But a word
+//! that leads to an object stays in a cache until it is dropped: so before that object is freed the
+//! word is entered as modified, as it is when nothing is untold. In the paper each quiescence calls
+//! the program's function, and the rule holds by itself (§3.5); here a quiescence on demand does.
+//!
 //! Lines are written back whole. So one domain stores to a line at a time,
 //! under a lock of the rack, and what others have stored beside the word since is in its cache
 //! first: otherwise the write-back would undo it.
@@ -61,6 +66,15 @@ const ASSIGN: &[Phase] = &[
     Stamp(Queue::Modified),
 ];
 const FREE: &[Phase] = &[Retire, Clock, Stamp(Queue::Freed)];
+/// Where nobody was told that the word leads elsewhere.
+const FREE_UNTOLD: &[Phase] = &[
+    Intend,
+    Clock,
+    Stamp(Queue::Modified),
+    Retire,
+    Clock,
+    Stamp(Queue::Freed),
+];
 /// What nobody is told of.
 const OWN: &[Phase] = &[Refresh, WriteBack, Clock, Link, Publish];
 const NO_INTENT: &[Phase] = &[
@@ -106,7 +120,8 @@ impl Change {
     /// A word is to lead to an object; with `retire`, the object before is freed.
     pub fn assign(tracking: Tracking, retire: bool, broken: Option<Defect>) -> Self {
         let (assign, free) = match (tracking, broken) {
-            (Tracking::Own, _) => (OWN, FREE),
+            (Tracking::Own, Some(Defect::FreeUntold)) => (OWN, FREE),
+            (Tracking::Own, _) => (OWN, FREE_UNTOLD),
             (_, Some(Defect::KeepOldLine)) => (&ASSIGN[1..], FREE),
             (_, Some(Defect::NoIntent)) => (NO_INTENT, FREE),
             (_, Some(Defect::AssignBeforeWriteBack)) => (LINKED_FIRST, FREE),
@@ -119,6 +134,11 @@ impl Change {
     /// An object that no word leads to is freed.
     pub fn free() -> Self {
         Change::of([&[], FREE])
+    }
+
+    /// The same, where nobody was told that a word has led elsewhere since: it is entered first.
+    pub fn free_untold() -> Self {
+        Change::of([&[], FREE_UNTOLD])
     }
 
     fn of(parts: [&'static [Phase]; 2]) -> Self {
@@ -178,6 +198,8 @@ mod tests {
         for (change, entered, stamped) in [
             (ASSIGN, Publish, Stamp(Queue::Modified)),
             (FREE, Retire, Stamp(Queue::Freed)),
+            (FREE_UNTOLD, Intend, Stamp(Queue::Modified)),
+            (FREE_UNTOLD, Retire, Stamp(Queue::Freed)),
             (ASSIGN, WriteBack, Link),
         ] {
             let at = |phase| change.iter().position(|p| *p == phase).unwrap();
@@ -194,5 +216,8 @@ mod tests {
         assert_eq!(phases(Change::free()).len(), 3);
         let own = phases(Change::assign(Tracking::Own, false, None));
         assert!(own.iter().all(|row| row.0 != Intend));
+        // Whoever sees that it is freed sees that the word was modified.
+        let at = |phase| FREE_UNTOLD.iter().position(|p| *p == phase);
+        assert!(at(Stamp(Queue::Modified)) < at(Retire));
     }
 }

@@ -208,6 +208,36 @@ fn own_objects_are_dropped_by_the_program() {
     assert_ne!(Tracking::Own, Tracking::Tracked);
 }
 
+/// A reader that never drops what nobody is told of, while what it leads to is freed and its memory
+/// is given out again.
+#[test]
+fn what_is_freed_is_told_of_though_its_modification_was_not() {
+    type Large = [u64; 4096];
+    let (rack, file) = (Rack::local(2).unwrap(), ArenaFile::new("untold"));
+    let (all, lock) = arenas(&rack, &spec(&file, Duration::from_millis(50)));
+    let own: ArenaSlot<Large> = all[0].slot(0).unwrap();
+    let other: ArenaSlot<Large> = all[0].slot(1).unwrap();
+    replace(&all[0], &lock, own, &[1; 4096]).unwrap();
+    replace(&all[0], &lock, other, &[100; 4096]).unwrap();
+    let reads = || {
+        let value = read(&all[1], own).flatten();
+        value.is_none_or(|value| value == [1; 4096] || value == [2; 4096])
+    };
+    while read(&all[1], own).flatten().is_none() {}
+    let mut writer = all[0].writer(&lock).unwrap();
+    let new = writer.alloc(&[2; 4096]).unwrap();
+    let old = writer.assign_untold(own, new).unwrap().unwrap();
+    writer.free(old).unwrap();
+    drop(writer);
+    // More than a node has room for: all of its memory is given out again.
+    for value in 101..130 {
+        assert!(reads());
+        replace(&all[0], &lock, other, &[value; 4096]).unwrap();
+        assert!(reads());
+    }
+    assert!(all[0].counts().reused >= 2);
+}
+
 /// Far more than there is room for passes through a few slots, and nobody sees parts of two.
 #[test]
 fn memory_is_reused_and_no_read_is_older_than_was_promised() {
@@ -292,6 +322,8 @@ fn a_section_that_lasts_too_long_holds_nothing_up() {
     }
     assert!(matches!(section.finish(), Err(ArenaError::Late { .. })));
     assert!(all[1].counts().late > 0);
+    let of_node = rack.node(1).metrics().arenas;
+    assert!(of_node.late > 0 && of_node.sections > 0);
 }
 
 /// A section that has a pointer and has not read through it yet, while the object is freed. It may

@@ -1,10 +1,10 @@
 //! Arenas of processes that are stopped and killed: each process has a cache of its own, and each
-//! object has the number of its making in every word of every line.
+//! object, and each value of a map, has the number of its making in every word of every line.
 
 use crate::LONG;
 use crate::child::ChildTest;
 use crate::mapped::{ArenaFile, Members};
-use rackmem::bounded::{Arena, ArenaSlot, ArenaSpec};
+use rackmem::bounded::{Arena, ArenaSlot, ArenaSpec, Map};
 use rackmem::locked::Lock;
 use rackmem::{ArenaError, Config, Rack};
 use std::fmt::Write as _;
@@ -14,10 +14,20 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const RACK: &str = "RACKMEM_TEST_ARENA";
 const BOUND: Duration = Duration::from_millis(100);
 const LEASE: Duration = Duration::from_secs(2);
-/// Slots that are changed one after the other.
+/// Slots that are changed one after the other, and keys of a map in the slot behind them.
 const SLOTS: u64 = 4;
+/// Its buckets: of each the list has several links.
+const BUCKETS: usize = 2;
 
 type Canary = [u64; 24];
+type Canaries = Map<u64, Canary>;
+
+/// Where a number stood.
+#[derive(Clone, Copy)]
+enum Place {
+    Slot,
+    Map,
+}
 
 fn now() -> u64 {
     SystemTime::now()
@@ -41,8 +51,9 @@ struct Story {
     text: String,
     members: Members,
     _file: ArenaFile,
-    /// When each number was superseded.
-    superseded: Vec<u64>,
+    map: Canaries,
+    /// When each number was superseded in its slot, and in the map.
+    superseded: [Vec<u64>; 2],
 }
 
 impl Story {
@@ -52,6 +63,9 @@ impl Story {
         let rack = Rack::join(&Config::parse(&text).unwrap(), 0).unwrap();
         let arena = Arena::create(&rack.node(0), &spec(&file.0)).unwrap();
         let lock = Lock::create(&rack.node(0), ()).unwrap();
+        let mut writer = arena.writer(&lock).unwrap();
+        let map = Map::create(&arena, &mut writer, SLOTS, BUCKETS).unwrap();
+        drop(writer);
         let samples = members.0.join("samples");
         let text = format!("{}\n{}\n{text}", file.0.display(), samples.display());
         let mut story = Story {
@@ -61,7 +75,8 @@ impl Story {
             text,
             members,
             _file: file,
-            superseded: Vec::new(),
+            map,
+            superseded: [Vec::new(), Vec::new()],
         };
         (0..SLOTS).for_each(|_| story.change());
         story
@@ -69,18 +84,26 @@ impl Story {
 
     /// The next number is in its slot. Waits for memory, if that has to come back first.
     fn change(&mut self) {
-        let number = self.superseded.len() as u64;
+        let number = self.superseded[0].len() as u64;
         let slot: ArenaSlot<Canary> = self.arena.slot(number % SLOTS).unwrap();
         let mut writer = self.arena.writer(&self.lock).unwrap();
         let new = writer.alloc(&[number; 24]).unwrap();
         let old = writer.assign(slot, new).unwrap();
-        if let Some(before) = number.checked_sub(SLOTS) {
-            self.superseded[before as usize] = now();
-        }
-        self.superseded.push(u64::MAX);
+        Self::supersede(&mut self.superseded[Place::Slot as usize]);
         if let Some(old) = old {
             writer.free(old).unwrap();
         }
+        let key = number % SLOTS;
+        self.map.insert(&mut writer, &key, &[number; 24]).unwrap();
+        Self::supersede(&mut self.superseded[Place::Map as usize]);
+    }
+
+    /// The number before the next one is no more where it was.
+    fn supersede(superseded: &mut Vec<u64>) {
+        if let Some(before) = superseded.len().checked_sub(SLOTS as usize) {
+            superseded[before] = now();
+        }
+        superseded.push(u64::MAX);
     }
 
     fn reader(&self) -> ChildTest {
@@ -89,25 +112,25 @@ impl Story {
         child
     }
 
-    /// Judges what the reader has believed: number, and when its section began.
+    /// Judges what the reader has believed: where it stood, number, and when its section began.
     fn judge(&self) -> usize {
         let samples = std::fs::read_to_string(self.members.0.join("samples")).unwrap();
-        let mut count = 0;
+        let mut counts = [0; 2];
         for line in samples.lines() {
-            let Some((number, began)) = line.split_once(' ') else {
+            let words = line.split(' ').map(str::parse);
+            let words: Result<Vec<u64>, _> = words.collect();
+            let Ok([place, number, began]) = words.as_deref() else {
                 continue; // It was killed while it wrote this.
             };
-            let (Ok(number), Ok(began)) = (number.parse::<usize>(), began.parse::<u64>()) else {
-                continue;
-            };
-            let old = began.saturating_sub(self.superseded[number]);
+            let place = *place as usize;
+            let old = began.saturating_sub(self.superseded[place][*number as usize]);
             assert!(
                 Duration::from_nanos(old) <= BOUND,
-                "{number} is {old} ns old"
+                "{number} is {old} ns old in place {place}"
             );
-            count += 1;
+            counts[place] += 1;
         }
-        count
+        counts.into_iter().min().unwrap_or_default()
     }
 }
 
@@ -123,6 +146,7 @@ fn reader_process() {
     let [path, samples, config] = [(); 3].map(|()| lines.next().unwrap());
     let rack = Rack::join(&Config::parse(config).unwrap(), 1).unwrap();
     let arena = Arena::open(&rack.node(1), &spec(Path::new(path))).unwrap();
+    let mut map = None;
     let ends = std::sync::atomic::AtomicBool::new(false);
     let (ends, mut told) = (&ends, false);
     std::thread::scope(|scope| {
@@ -136,11 +160,14 @@ fn reader_process() {
                 break "ended".to_owned();
             }
             let began = now();
-            match section(&arena) {
-                Ok(numbers) => {
-                    for number in numbers {
-                        writeln!(text, "{number} {began}").unwrap();
-                    }
+            let read = section(&arena).and_then(|numbers| {
+                for number in numbers {
+                    writeln!(text, "{} {number} {began}", Place::Slot as u8).unwrap();
+                }
+                through_map(&arena, &mut map, &mut text)
+            });
+            match read {
+                Ok(()) => {
                     let mut file = std::fs::OpenOptions::new();
                     let file = file.create(true).append(true).open(samples);
                     std::io::Write::write_all(&mut file.unwrap(), text.as_bytes()).unwrap();
@@ -160,7 +187,33 @@ fn reader_process() {
     });
 }
 
-/// The numbers in all slots, read in one section and believed. Each is in every word.
+/// The number of a canary: it is in every word.
+fn number(canary: Canary) -> u64 {
+    let same = canary.iter().all(|word| *word == canary[0]);
+    assert!(same, "parts of several objects: {canary:?}");
+    canary[0]
+}
+
+/// Reads all keys of the map, each in a section of its own, and writes down what it believes.
+fn through_map(
+    arena: &Arena,
+    map: &mut Option<Canaries>,
+    text: &mut String,
+) -> Result<(), ArenaError> {
+    if map.is_none() {
+        *map = Map::open(arena, SLOTS)?;
+    }
+    for key in 0..SLOTS {
+        let began = now();
+        let found = map.as_ref().expect("it was made").get(&key)?;
+        let number = number(found.expect("all keys have values"));
+        assert_eq!(number % SLOTS, key, "another key's value");
+        writeln!(text, "{} {number} {began}", Place::Map as u8).unwrap();
+    }
+    Ok(())
+}
+
+/// The numbers in all slots, read in one section and believed.
 fn section(arena: &Arena) -> Result<Vec<u64>, ArenaError> {
     let section = arena.enter()?;
     let mut all = Vec::new();
@@ -172,12 +225,7 @@ fn section(arena: &Arena) -> Result<Vec<u64>, ArenaError> {
         std::thread::sleep(BOUND / 4);
     }
     section.finish()?;
-    let numbers = all.into_iter().flatten().map(|canary| {
-        let same = canary.iter().all(|word| *word == canary[0]);
-        assert!(same, "parts of several objects: {canary:?}");
-        canary[0]
-    });
-    Ok(numbers.collect())
+    Ok(all.into_iter().flatten().map(number).collect())
 }
 
 #[test]

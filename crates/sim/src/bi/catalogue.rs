@@ -2,7 +2,7 @@
 
 use super::scenario::Op::{Demand, Read, ReadLazily, SetBeside};
 use super::scenario::Sight::{
-    EverythingDropped, Excluded, Hit, PendingSeen, Reused, SectionTooLong, StaleRead,
+    EverythingDropped, Excluded, Hit, OwnDropped, PendingSeen, Reused, SectionTooLong, StaleRead,
     WaitedForMemory, WaitedForRoom, WaitedToEnter, WriterDied, YoungDropped,
 };
 use super::scenario::{Events, Scenario};
@@ -188,6 +188,26 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "what the program drops itself, by a quiescence on demand",
         own: true,
         readers: &[&[&[Demand, Demand]]],
+        shows: &[OwnDropped],
+        ..BASE
+    },
+    Scenario {
+        name: "bi-own-freed",
+        about: "what the program has not dropped itself is freed, and its memory is reused",
+        changes: 2,
+        own: true,
+        readers: &[&[&[Read, Read]]],
+        shows: &[Hit, Reused],
+        ..BASE
+    },
+    Scenario {
+        name: "bi-own-prefetch",
+        about: "caches fetch and drop lines of what nobody is told of",
+        changes: 2,
+        own: true,
+        readers: &[&[&[Demand]]],
+        events: Events { caches: 1, ..NONE },
+        shows: &[Reused, YoungDropped],
         ..BASE
     },
     Scenario {

@@ -44,8 +44,8 @@ impl Judge {
         self.superseded.len() as u8
     }
 
-    /// Whether a read is as promised.
-    pub fn read(&self, read: Believed, bound: Bound) -> Result<(), Complaint> {
+    /// Whether a read is as promised. `bound`: of what all domains are told of.
+    pub fn read(&self, read: Believed, bound: Option<Bound>) -> Result<(), Complaint> {
         let Believed { word, object, .. } = read;
         let seen = format!(
             "domain {} has read pointer {word}, object {object}",
@@ -63,13 +63,12 @@ impl Judge {
         }
         let since = self.superseded.get(usize::from(word));
         let late = since.map_or(0, |at| read.began.since(at[read.domain]));
-        match late > bound.ticks() {
-            true => {
-                let promised = bound.ticks();
+        match bound.map(Bound::ticks) {
+            Some(promised) if late > promised => {
                 let seen = format!("{seen}, {late} ticks after another one; {promised} promised");
                 Err((CURRENT, "BI §3.1, P2", seen))
             }
-            false => Ok(()),
+            _ => Ok(()),
         }
     }
 }

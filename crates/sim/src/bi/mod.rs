@@ -31,6 +31,7 @@ pub mod crowd;
 mod judge;
 mod scenario;
 mod system;
+pub mod walk;
 mod world;
 
 pub use catalogue::SCENARIOS;

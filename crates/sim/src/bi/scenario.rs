@@ -67,6 +67,7 @@ pub enum Sight {
     StaleRead,
     Reused,
     YoungDropped,
+    OwnDropped,
     SectionTooLong,
     WaitedToEnter,
     WaitedForMemory,

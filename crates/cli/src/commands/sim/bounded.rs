@@ -1,5 +1,5 @@
 //! `rackmem sim --bounded`: seeded worlds of members of bounded memory, judged by the ages of what
-//! they read.
+//! they read, and of as many ways through arenas of 8 to 32 nodes.
 
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
@@ -7,6 +7,7 @@ use crate::out;
 use crate::size::count;
 use crate::stop::Stop;
 use rackmem_sim::bi::crowd::{CrowdConfig, run};
+use rackmem_sim::bi::walk;
 use serde_json::json;
 
 /// What all worlds had together.
@@ -22,6 +23,7 @@ struct Figures {
     packets: u64,
     slept: u64,
     died: u64,
+    moves: u64,
 }
 
 /// Runs the worlds of these seeds, and tells.
@@ -48,6 +50,13 @@ pub fn worlds((from, to): (u64, u64), json: bool) -> Result<Ended> {
         all.packets += report.packets;
         all.slept += report.slept;
         all.died += report.died;
+        let scenario = walk::of(seed);
+        let walked = walk::walk(&scenario, seed, None).map_err(|broken| {
+            let cause = format!("seed {seed}, an arena: {broken}");
+            let hint = format!("`rackmem sim --bounded --seed {seed}` goes this way again");
+            Failure::new(cause, hint)
+        })?;
+        all.moves += walked.moves as u64;
     }
     tell(&all, json);
     Ok(match stop.requested() {
@@ -61,12 +70,12 @@ fn tell(all: &Figures, json: bool) {
         return out::line(json!({
             "worlds": all.worlds, "reads": all.reads, "writes": all.writes, "old": all.old, "oldest_ns": all.oldest,
             "hits": all.hits, "refused": all.refused, "packets": all.packets, "slept": all.slept, "died": all.died,
-            "violations": 0,
+            "moves_in_arenas": all.moves, "violations": 0,
         }));
     }
     out::line(format!(
         "{} worlds: {} reads and {} writes, {} packets; members slept {} times and died {} times. {} reads were of what had been superseded, by {:.1} ms at most; \
-         {} were refused as too old",
+         {} were refused as too old. As many arenas: {} moves",
         count(all.worlds),
         count(all.reads),
         count(all.writes),
@@ -76,5 +85,6 @@ fn tell(all: &Figures, json: bool) {
         count(all.old),
         all.oldest as f64 / 1e6,
         count(all.refused),
+        count(all.moves),
     ));
 }

@@ -59,7 +59,7 @@ pub struct SimArgs {
     /// Run at most N worlds to shrink a failing one; 0: show it as it is
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     shrink: u64,
-    /// Run 8 to 32 members of bounded memory instead; judge the ages of what they read
+    /// Run 8 to 32 members of bounded memory instead, and arenas; judge the ages of what they read
     #[arg(long, conflicts_with_all = ["list", "trace", "pcap", "scenario", "rack", "faults", "failures", "nodes", "threads", "defect"])]
     bounded: bool,
     #[command(flatten)]

@@ -13,6 +13,7 @@ use rackmem_proto::bi::{
     BiPtr, Board, Bound, Change, DomainRow, Extent, Phase, Presence, Queue, RingFull, RingOwner,
     Roll, Tick, Tracking,
 };
+use std::collections::BTreeMap;
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 
 /// What a domain has modified and freed, and what it has to give out.
@@ -20,6 +21,9 @@ pub(super) struct Storing {
     pub rings: [RingOwner; 2],
     pub roll: Roll,
     pub estate: Estate,
+    /// Words that have led to these lines, of which nobody was told that they lead elsewhere: with
+    /// the objects there that were not freed.
+    pub untold: BTreeMap<u64, u64>,
 }
 
 impl Storing {
@@ -28,6 +32,7 @@ impl Storing {
             rings: Queue::BOTH.map(|queue| RingOwner::new(me, queue, None)),
             roll: Roll::new(bound, None),
             estate: Estate::new(slabs),
+            untold: BTreeMap::new(),
         }
     }
 }
@@ -351,7 +356,9 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
     }
 
     /// The same, and nobody is told of it: programs drop it themselves, by
-    /// [`Arena::quiesce_stale`](super::Arena::quiesce_stale).
+    /// [`Arena::quiesce_stale`](super::Arena::quiesce_stale). Until then they read what was there,
+    /// however long ago; when this node [frees](ArenaWriter::free) that, all are told of the slot
+    /// first. Another node that frees it does not know that it must.
     ///
     /// # Errors
     /// Those of [`ArenaWriter::assign`].
@@ -385,11 +392,20 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
         tracking: Tracking,
     ) -> Result<Option<Pointer<T>>, ArenaError> {
         self.at.place(slot)?;
-        let to = |now| new.map_or(0, |new| BiPtr::new(new.line, now).to_word());
+        let born = |line, now| BiPtr::assigned(line, now, tracking, None).to_word();
+        let to = |now| new.map_or(0, |new| born(new.line, now));
         let change = Change::assign(tracking, false, None);
         let extents = [new.unwrap_or_default(), Extent::default()];
         let before = self.at.change(change, (slot.word, to), extents)?;
-        Ok(Pointer::from_word(before))
+        let before: Option<Pointer<T>> = Pointer::from_word(before);
+        if let Some(before) = &before {
+            let untold = &mut self.at.storing.lock().whole().untold;
+            match tracking {
+                Tracking::Own => untold.insert(before.to.line, slot.word),
+                Tracking::Tracked => untold.remove(&before.to.line),
+            };
+        }
+        Ok(before)
     }
 
     /// Changes a word of an object that is in place: its field of type `u64` at this byte. Readers
@@ -438,8 +454,13 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
 
     pub(super) fn free_extent(&mut self, extent: Extent) -> Result<(), ArenaError> {
         let extents = [Extent::default(), extent];
-        self.at
-            .change(Change::free(), (0, |_| 0), extents)
-            .map(drop)
+        let untold = |line| self.at.storing.lock().whole().untold.get(&line).copied();
+        let (change, word) = match untold(extent.line) {
+            Some(word) => (Change::free_untold(), word),
+            None => (Change::free(), 0),
+        };
+        self.at.change(change, (word, |_| 0), extents)?;
+        self.at.storing.lock().whole().untold.remove(&extent.line);
+        Ok(())
     }
 }

@@ -93,6 +93,11 @@ impl World {
                         .extents
                         .iter()
                         .any(|extent| extent.all().contains(&at));
+                    let old = self.domains[domain].cache[at as usize];
+                    let is_old = old.is_some_and(|line| line != self.memory[at as usize]);
+                    if self.own && at == WORD && named && !found.all && is_old {
+                        seen.push(Sight::OwnDropped);
+                    }
                     if (found.all || named) && !self.is_dirty(domain, at) {
                         self.domains[domain].cache[at as usize] = None;
                     }

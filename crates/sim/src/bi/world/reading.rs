@@ -106,7 +106,9 @@ impl World {
                         at_least: at.at_least,
                         domain,
                     };
-                    self.judge.read(believed, self.bound)?;
+                    // Of what is the program's own, only what it has dropped is known to be new.
+                    let bound = (!self.own).then_some(self.bound);
+                    self.judge.read(believed, bound)?;
                 } else {
                     seen.push(Sight::SectionTooLong);
                 }

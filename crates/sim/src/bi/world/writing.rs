@@ -53,7 +53,9 @@ impl World {
                         line: WORD,
                         lines: 1,
                     };
-                    for extent in [word, new] {
+                    // Of what is the program's own, only that the word led to what is freed.
+                    let entered = if self.own { 1 } else { 2 };
+                    for extent in [word, new].into_iter().take(entered) {
                         let nth = writer.rings[0].push(extent, &mut self.board(0));
                         let nth = nth.map_err(|_| (ENDS, ENDS, "no room".to_owned()))?;
                         writer.entered[0].push((nth, extent));
@@ -62,7 +64,9 @@ impl World {
                 Phase::WriteBack => self.write_back(0, new.line)?,
                 Phase::Clock => {}
                 Phase::Link => {
-                    let word = BiPtr::new(new.line, change.clock()).to_word();
+                    let tracking = self.tracking();
+                    let word = BiPtr::assigned(new.line, change.clock(), tracking, self.broken);
+                    let word = word.to_word();
                     let object = writer.object;
                     // What the old one was is needed when it is retired.
                     writer.entered[1] = old
@@ -102,6 +106,13 @@ impl World {
         Ok(())
     }
 
+    fn tracking(&self) -> Tracking {
+        match self.own {
+            true => Tracking::Own,
+            false => Tracking::Tracked,
+        }
+    }
+
     /// What was freed, and is in no cache, is free.
     fn reclaim(&mut self, writer: &mut Writer) {
         let now = self.domains[0].clock;
@@ -131,12 +142,7 @@ impl World {
                 ..Line::default()
             };
             self.store(0, new.line, whole);
-            let tracking = if self.own {
-                Tracking::Own
-            } else {
-                Tracking::Tracked
-            };
-            let change = Change::assign(tracking, true, self.broken);
+            let change = Change::assign(self.tracking(), true, self.broken);
             writer.change = Some((new, change));
         } else {
             seen.push(Sight::WaitedForMemory);
