@@ -30,7 +30,7 @@ fn benches_report_cases() {
             "--duration",
             "20",
             "--runs",
-            "1",
+            "2",
         ],
         &["hit", "--duration", "20", "--runs", "1"],
         &["mapped", "--scan", "1M", "--duration", "10", "--runs", "1"],
