@@ -65,8 +65,9 @@ const ASSIGN: &[Phase] = &[
     Clock,
     Stamp(Queue::Modified),
 ];
+const TELL: &[Phase] = &[Intend, Clock, Stamp(Queue::Modified)];
 const FREE: &[Phase] = &[Retire, Clock, Stamp(Queue::Freed)];
-/// Where nobody was told that the word leads elsewhere.
+/// Both.
 const FREE_UNTOLD: &[Phase] = &[
     Intend,
     Clock,
@@ -136,9 +137,10 @@ impl Change {
         Change::of([&[], FREE])
     }
 
-    /// The same, where nobody was told that a word has led elsewhere since: it is entered first.
-    pub fn free_untold() -> Self {
-        Change::of([&[], FREE_UNTOLD])
+    /// A word has led elsewhere for a while, and nobody was told. Before the object is freed that
+    /// it led to.
+    pub fn tell() -> Self {
+        Change::of([&[], TELL])
     }
 
     fn of(parts: [&'static [Phase]; 2]) -> Self {
@@ -219,5 +221,6 @@ mod tests {
         // Whoever sees that it is freed sees that the word was modified.
         let at = |phase| FREE_UNTOLD.iter().position(|p| *p == phase);
         assert!(at(Stamp(Queue::Modified)) < at(Retire));
+        assert_eq!([TELL, FREE].concat(), FREE_UNTOLD);
     }
 }

@@ -217,17 +217,27 @@ fn what_is_freed_is_told_of_though_its_modification_was_not() {
     let (all, lock) = arenas(&rack, &spec(&file, Duration::from_millis(50)));
     let own: ArenaSlot<Large> = all[0].slot(0).unwrap();
     let other: ArenaSlot<Large> = all[0].slot(1).unwrap();
+    let second: ArenaSlot<Large> = all[0].slot(2).unwrap();
     replace(&all[0], &lock, own, &[1; 4096]).unwrap();
     replace(&all[0], &lock, other, &[100; 4096]).unwrap();
     let reads = || {
-        let value = read(&all[1], own).flatten();
-        value.is_none_or(|value| value == [1; 4096] || value == [2; 4096])
+        let values = [own, second].map(|slot| read(&all[1], slot).flatten());
+        let mut values = values.into_iter().flatten();
+        values.all(|value| value == [1; 4096] || value == [2; 4096])
     };
     while read(&all[1], own).flatten().is_none() {}
     let mut writer = all[0].writer(&lock).unwrap();
-    let new = writer.alloc(&[2; 4096]).unwrap();
-    let old = writer.assign_untold(own, new).unwrap().unwrap();
-    writer.free(old).unwrap();
+    let first = writer.load(own).unwrap().unwrap();
+    assert_eq!(writer.lead(second, Some(first)).unwrap(), None);
+    drop(writer);
+    all[1].quiesce().unwrap();
+    while read(&all[1], second).flatten().is_none() {}
+    let mut writer = all[0].writer(&lock).unwrap();
+    for slot in [own, second] {
+        let new = writer.alloc(&[2; 4096]).unwrap();
+        assert_eq!(writer.assign_untold(slot, new).unwrap(), Some(first));
+    }
+    writer.free(first).unwrap();
     drop(writer);
     // More than a node has room for: all of its memory is given out again.
     for value in 101..130 {

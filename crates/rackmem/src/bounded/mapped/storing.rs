@@ -13,7 +13,7 @@ use rackmem_proto::bi::{
     BiPtr, Board, Bound, Change, DomainRow, Extent, Phase, Presence, Queue, RingFull, RingOwner,
     Roll, Tick, Tracking,
 };
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 
 /// What a domain has modified and freed, and what it has to give out.
@@ -21,9 +21,9 @@ pub(super) struct Storing {
     pub rings: [RingOwner; 2],
     pub roll: Roll,
     pub estate: Estate,
-    /// Words that have led to these lines, of which nobody was told that they lead elsewhere: with
-    /// the objects there that were not freed.
-    pub untold: BTreeMap<u64, u64>,
+    /// Lines of objects that were not freed, each with a word that has led there, and of which
+    /// nobody was told that it leads elsewhere.
+    pub untold: BTreeSet<(u64, u64)>,
 }
 
 impl Storing {
@@ -32,7 +32,7 @@ impl Storing {
             rings: Queue::BOTH.map(|queue| RingOwner::new(me, queue, None)),
             roll: Roll::new(bound, None),
             estate: Estate::new(slabs),
-            untold: BTreeMap::new(),
+            untold: BTreeSet::new(),
         }
     }
 }
@@ -400,9 +400,10 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
         let before: Option<Pointer<T>> = Pointer::from_word(before);
         if let Some(before) = &before {
             let untold = &mut self.at.storing.lock().whole().untold;
+            let row = (before.to.line, slot.word);
             match tracking {
-                Tracking::Own => untold.insert(before.to.line, slot.word),
-                Tracking::Tracked => untold.remove(&before.to.line),
+                Tracking::Own => untold.insert(row),
+                Tracking::Tracked => untold.remove(&row),
             };
         }
         Ok(before)
@@ -453,14 +454,19 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
     }
 
     pub(super) fn free_extent(&mut self, extent: Extent) -> Result<(), ArenaError> {
+        let of_it = (extent.line, 0)..=(extent.line, u64::MAX);
+        let storing = || self.at.storing.lock().whole();
+        let untold: Vec<_> = storing().untold.range(of_it).copied().collect();
+        for (_, word) in &untold {
+            let nothing = [Extent::default(); 2];
+            self.at.change(Change::tell(), (*word, |_| 0), nothing)?;
+        }
         let extents = [Extent::default(), extent];
-        let untold = |line| self.at.storing.lock().whole().untold.get(&line).copied();
-        let (change, word) = match untold(extent.line) {
-            Some(word) => (Change::free_untold(), word),
-            None => (Change::free(), 0),
-        };
-        self.at.change(change, (word, |_| 0), extents)?;
-        self.at.storing.lock().whole().untold.remove(&extent.line);
+        self.at.change(Change::free(), (0, |_| 0), extents)?;
+        let mut storing = storing();
+        for row in &untold {
+            storing.untold.remove(row);
+        }
         Ok(())
     }
 }
