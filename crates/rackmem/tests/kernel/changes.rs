@@ -8,7 +8,7 @@ use rackmem::{AccessError, GroupStatus, Node, RegionSpec, Replicated};
 use rackmem_hosts::Place;
 use rackmem_sim::history::{Call, Recorder, Reply};
 use rackmem_sim::linear::{Limits, Verdict, check};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Barrier, OnceLock};
 use std::time::Duration;
 
@@ -26,6 +26,8 @@ struct Flags {
     stop: AtomicBool,
     /// Operations that have ended well.
     done: AtomicU64,
+    /// Clients that ask for nothing any more.
+    ended: AtomicUsize,
     /// Host 0's.
     node: OnceLock<Node>,
 }
@@ -48,11 +50,19 @@ pub fn story(rig: &mut Rig) {
         }
         made.wait();
         match CLIENTS.iter().position(|client| *client == host) {
-            Some(client) => work(&node, &spec, (client as u32, &recorder), &flags),
+            Some(client) => {
+                work(&node, &spec, (client as u32, &recorder), &flags);
+                flags.ended.fetch_add(1, SeqCst);
+            }
             None => eventually("it is to end", || {
                 let dies = host == DIES && flags.dies.load(SeqCst);
                 dies || flags.stop.load(SeqCst)
             }),
+        }
+        // What is under way needs a majority.
+        if host != DIES {
+            let ended = || flags.ended.load(SeqCst) == CLIENTS.len();
+            eventually("no client asks any more", ended);
         }
     };
     let (lives, hosts) = (&lives, &hosts);
