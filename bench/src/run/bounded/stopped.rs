@@ -133,18 +133,24 @@ pub(super) fn run(options: &Options, report: &mut Report) -> Result<()> {
             }
             Result::Ok(())
         });
-        let measure = || {
-            let none = reads(&arena, slot, during)?;
-            signal(reader.id(), libc::SIGSTOP);
-            let stopped = Instant::now();
-            let beside = reads(&arena, slot, during)?;
-            while node.is_member(STOPPED as u16) {
-                if stopped.elapsed() > EXCLUDED {
-                    let what = format!("a stopped process is a member after {EXCLUDED:?}");
+        let until = |is_member: bool| {
+            let began = Instant::now();
+            while node.is_member(STOPPED as u16) != is_member {
+                if began.elapsed() > EXCLUDED {
+                    let what = format!("what becomes of a process is not known after {EXCLUDED:?}");
                     return Err(BenchError::Missing(what));
                 }
                 std::thread::sleep(PAUSE);
             }
+            Ok(())
+        };
+        let measure = || {
+            until(true)?;
+            let none = reads(&arena, slot, during)?;
+            signal(reader.id(), libc::SIGSTOP);
+            let stopped = Instant::now();
+            let beside = reads(&arena, slot, during)?;
+            until(false)?;
             let after = stopped.elapsed();
             Ok((none, beside, after, reads(&arena, slot, during)?))
         };
