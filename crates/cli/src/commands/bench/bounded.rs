@@ -30,7 +30,7 @@ pub struct BoundedArgs {
         value_parser = nodes
     )]
     nodes: Vec<usize>,
-    /// Read what is TIME old at most, such as 10ms, where age is measured; several: each bound
+    /// Read what is TIME old at most, from 5ms to a minute; several: each bound
     #[arg(
         long,
         value_name = "TIME",
@@ -44,7 +44,7 @@ pub struct BoundedArgs {
     /// Model PageRank on the paper's machine, beside its figures (Fig. 10)
     #[arg(long, conflicts_with_all = ["sets", "nodes", "bound", "runs", "duration"])]
     pub sim: bool,
-    /// With --sim: reproduce this figure of the paper, which is the only one that takes a model
+    /// With --sim: reproduce this figure of the paper
     #[arg(long, value_name = "N", requires = "sim", value_parser = ["10"])]
     figure: Option<String>,
     /// Be the process that is stopped, of the rack that this file describes, for another one

@@ -12,7 +12,7 @@ pub struct GraphArgs {
     /// Compute on N nodes, from 1 to 8; several: each number
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "2,4", value_parser = nodes)]
     nodes: Vec<usize>,
-    /// Compute with N processes, from 2 to 8, over UDP and shared memory; several: each number
+    /// Compute with N processes, from 2 to 8, on both fabrics; several: each number
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "2,4", value_parser = processes)]
     processes: Vec<usize>,
     /// Draw a random graph of 2^N vertices beside that of packages, N from 10 to 22
