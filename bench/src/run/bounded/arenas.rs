@@ -3,10 +3,11 @@
 //! Arenas are emulated: each node has a cache of its own, which compares nothing in speed.
 
 use super::super::Result;
-use rackmem::ArenaError;
-use rackmem::bounded::{Arena, ArenaSlot};
+use rackmem::bounded::{Arena, ArenaSlot, ArenaSpec};
 use rackmem::locked::Lock;
+use rackmem::{ArenaError, Rack};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A file in memory that goes with this value.
 pub(super) struct ArenaFile(pub PathBuf);
@@ -28,6 +29,32 @@ impl ArenaFile {
 impl Drop for ArenaFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// An arena of two nodes of this process.
+pub(super) struct Pair {
+    pub here: Arena,
+    pub there: Arena,
+    pub slot: ArenaSlot<u64>,
+    pub lock: Lock,
+    _rack: Rack,
+    _file: ArenaFile,
+}
+
+impl Pair {
+    pub fn new(name: &str, bound: Duration) -> Result<Self> {
+        let (rack, file) = (Rack::local(2)?, ArenaFile::new(name));
+        let spec = ArenaSpec::new(&file.0, 16 << 20).bound(bound).emulated();
+        let here = Arena::create(&rack.node(0), &spec)?;
+        Ok(Pair {
+            there: Arena::open(&rack.node(1), &spec)?,
+            slot: here.slot(0)?,
+            lock: Lock::create(&rack.node(0), ())?,
+            here,
+            _rack: rack,
+            _file: file,
+        })
     }
 }
 

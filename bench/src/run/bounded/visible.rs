@@ -1,12 +1,11 @@
 //! How old what is read is: from a change until another node reads it.
 
 use super::super::{BenchError, Result};
-use super::arenas::{ArenaFile, read, replace};
+use super::arenas::{Pair, read, replace};
 use super::{Options, time};
 use crate::histogram::Histogram;
 use crate::report::Report;
-use rackmem::bounded::{Arena, ArenaSlot, ArenaSpec, Domain};
-use rackmem::locked::Lock;
+use rackmem::bounded::Domain;
 use rackmem::{AccessError, Contract, Fabric, Mode, Rack, RegionSpec};
 use std::time::{Duration, Instant};
 
@@ -70,16 +69,12 @@ fn tell(
 
 /// Objects of an arena, and reads past the cache.
 pub(super) fn arenas(options: &Options, bound: Duration, report: &mut Report) -> Result<()> {
-    let (rack, file) = (Rack::local(2)?, ArenaFile::new("visible"));
-    let spec = ArenaSpec::new(&file.0, 8 << 20).bound(bound).emulated();
-    let here = Arena::create(&rack.node(0), &spec)?;
-    let there = Arena::open(&rack.node(1), &spec)?;
-    let slot: ArenaSlot<u64> = here.slot(0)?;
-    let lock = Lock::create(&rack.node(0), ())?;
+    let pair = Pair::new("visible", bound)?;
+    let (here, there, slot, lock) = (&pair.here, &pair.there, pair.slot, &pair.lock);
     let times = watch(
         options,
-        |value| Ok(replace(&here, &lock, slot, &value)?),
-        || read(&there, slot),
+        |value| Ok(replace(here, lock, slot, &value)?),
+        || read(there, slot),
         || {
             let section = there.enter()?;
             section.lookup_lazily(|section| section.get(slot))?;

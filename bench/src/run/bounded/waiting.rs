@@ -2,7 +2,7 @@
 //! thread that stays in its section takes of the others' reads.
 
 use super::super::Result;
-use super::arenas::{ArenaFile, read, replace};
+use super::arenas::{ArenaFile, Pair, read, replace};
 use super::{Options, time};
 use crate::report::Report;
 use crossbeam_epoch::Collector;
@@ -50,16 +50,11 @@ fn at_a_rate(
 pub(super) fn memory(options: &Options, bound: Duration, report: &mut Report) -> Result<()> {
     let during = options.duration.max(bound * 10);
     for pause in PAUSES {
-        let (rack, file) = (Rack::local(2)?, ArenaFile::new("waiting"));
-        let spec = ArenaSpec::new(&file.0, 16 << 20).bound(bound).emulated();
-        let here = Arena::create(&rack.node(0), &spec)?;
-        let _there = Arena::open(&rack.node(1), &spec)?;
-        let slot: ArenaSlot<u64> = here.slot(0)?;
-        let lock = Lock::create(&rack.node(0), ())?;
+        let pair = Pair::new("waiting", bound)?;
         let freed = at_a_rate(
             (pause, during),
-            |value| Ok(replace(&here, &lock, slot, &value)?),
-            || here.counts().waiting,
+            |value| Ok(replace(&pair.here, &pair.lock, pair.slot, &value)?),
+            || pair.here.counts().waiting,
         )?;
         let epochs = of_epochs((pause, during))?;
         let case = format!("reclaim/{}/every-{}", time(bound), time(pause));

@@ -16,7 +16,7 @@ use super::storing::{ArenaWriter, Storing};
 use crate::bytes::value::Value;
 use crate::error::ArenaError;
 use crate::fences::use_unequal_fences;
-use crate::host::arenas::{Arenas, Counted};
+use crate::host::arenas::Arenas;
 use crate::locked;
 use crate::node::Node;
 use crate::threads::PLACES;
@@ -26,7 +26,7 @@ use std::fs::OpenOptions;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Bits of a domain's life that count how often its node has attached the arena in a life of its.
@@ -344,11 +344,10 @@ impl Arena {
         attached.quiescing = Mutex::new(Quiescing::new((me, attached.life)));
         let attached = Arc::new(attached);
         let at = Held(attached.clone());
-        let counted: Weak<dyn Counted> = Arc::downgrade(&(attached.clone() as Arc<dyn Counted>));
-        attached.arenas().attach(counted);
+        let weak = Arc::downgrade(&attached);
+        attached.arenas().attach(weak.clone());
         // The first one drops everything: another process of this host may have left lines.
         at.quiesce(Vec::new())?;
-        let weak = Arc::downgrade(&attached);
         let spawned = std::thread::Builder::new().name("rackmem-arena".to_owned());
         let spawned = spawned.spawn(move || keep_quiescing(&weak));
         spawned.map_err(|error| no_file("a thread", &error))?;

@@ -463,9 +463,8 @@ impl<'a, L: Value> ArenaWriter<'a, L> {
         }
         let extents = [Extent::default(), extent];
         self.at.change(Change::free(), (0, |_| 0), extents)?;
-        let mut storing = storing();
         for row in &untold {
-            storing.untold.remove(row);
+            storing().untold.remove(row);
         }
         Ok(())
     }
