@@ -19,6 +19,8 @@ pub const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 const NAMED: usize = 20;
 /// Characters of what a failed test said that the summary repeats.
 const SAID: usize = 300;
+/// Lines of what one panic says, at most.
+const PANIC_LINES: usize = 8;
 
 /// One row of a table of checks.
 pub struct Step {
@@ -201,7 +203,7 @@ pub fn counted(mut command: Command) -> Verdict {
     command.stderr(Stdio::piped());
     let mut tally = Tally::default();
     let (mut failed, mut said, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
-    let mut panicked = [false; 2];
+    let mut follow = [0; 2];
     let result = process::watch_both(command, LIMIT, |of, line| {
         tally.read(line);
         failed.extend(failed_test(line).map(str::to_owned));
@@ -210,13 +212,19 @@ pub fn counted(mut command: Command) -> Verdict {
         let why = of_pytest(line).filter(|why| why.contains(" - "));
         said.extend(why.map(shortened));
         // What a test says follows on the same output, whatever is on the other one meanwhile.
-        let panics = is_panic(line);
-        if std::mem::replace(&mut panicked[of as usize], panics) || panics {
+        let follow = &mut follow[of as usize];
+        *follow = match () {
+            () if is_panic(line) => 1 + PANIC_LINES,
+            () if ends_panic(line) => 0,
+            () => *follow,
+        };
+        if *follow > 0 {
+            *follow -= 1;
             said.push(shortened(line));
         }
     });
     failed.truncate(NAMED);
-    said.truncate(2 * NAMED);
+    said.truncate((1 + PANIC_LINES) * NAMED);
     skipped.truncate(NAMED);
     said.append(&mut skipped);
     match verdict_of(tally, result.map(|status| status.success())) {
@@ -235,6 +243,14 @@ fn shortened(line: &str) -> String {
 /// itself what tests print that hold.
 fn is_panic(line: &str) -> bool {
     line.starts_with("thread '") && line.contains(" panicked at ")
+}
+
+/// Whether what a panic says is over before this line.
+fn ends_panic(line: &str) -> bool {
+    line.is_empty()
+        || ["note: ", "stack backtrace:", "test "]
+            .iter()
+            .any(|end| line.starts_with(end))
 }
 
 /// What a line says of a test that did not run: why, or the name of one that cargo's harness
@@ -338,7 +354,7 @@ mod tests {
     #[test]
     fn the_summary_says_what_a_failed_test_said_and_what_a_signal_ended() {
         let script = "echo \"thread 'a::c' (7) panicked at src/a.rs:3:5:\"; echo 'left is not right'; \
-                      echo 'note: no more'; echo 'Caused by:' >&2; \
+                      echo '  left: 1'; echo 'note: no more'; echo 'Caused by:' >&2; \
                       echo \"  process didn't exit successfully: \\`/x/deps/a-1f --nocapture\\` (signal: 6)\" >&2; \
                       exit 1";
         let Verdict::Told(tally, names, said) = counted(shell(script)) else {
@@ -348,6 +364,7 @@ mod tests {
         let expected = [
             "thread 'a::c' (7) panicked at src/a.rs:3:5:",
             "left is not right",
+            "  left: 1",
         ];
         assert_eq!(said, expected);
     }

@@ -1,14 +1,14 @@
 /* Write transactions of LMDB, by several processes at once: each adds to a counter that all have
-   and writes a record of its own. dropin WHO HOW_MANY SECONDS PATH
+   and writes a record of its own. dropin WHO HOW_MANY SECONDS PATH SYNC
    Prints how many it has done, in how many seconds, and (the last to end) the counter. */
 #include "clock.h"
 #include "counters.h"
 
 int main(int argc, char **argv) {
-    if (argc != 5) return 2;
+    if (argc != 6) return 2;
     int who = atoi(argv[1]), all = atoi(argv[2]);
     double seconds = atof(argv[3]);
-    open_database(argv[4]);
+    open_database(argv[4], atoi(argv[5]) ? 0 : MDB_NOSYNC);
     meet("here", all);
     double begun = now();
     long done = 0;

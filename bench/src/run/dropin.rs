@@ -208,6 +208,10 @@ impl Files {
                 .env("RACKMEM_NODE", (who + 1).to_string())
                 .env("LD_PRELOAD", &options.library),
         };
+        // What is to outlive a node, the program has to say.
+        if program == LMDB.0 {
+            command.arg(u8::from(case.keeps).to_string());
+        }
         if case.keeps {
             command.env("RACKMEM_FILES_KEEP", "unlock");
         }

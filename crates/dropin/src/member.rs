@@ -11,7 +11,7 @@ use rackmem::locked::{RwLockArray, Writing};
 use rackmem::{Config, Node, Rack, Region, RegionSpec, Wait, Window, WindowMut};
 use std::cmp::Ordering;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub struct Member {
     region: Region,
     /// The table of files, under its lock.
     table: RwLockArray,
+    /// This process has changed the table since the table was home.
+    changed: AtomicBool,
 }
 
 static MEMBER: OnceLock<Member> = OnceLock::new();
@@ -110,6 +112,7 @@ fn open(home: u16) -> Done<Member> {
         pid: pid(),
         region,
         table,
+        changed: AtomicBool::new(false),
     };
     let (id, pid) = (member.node.id(), member.told_pid());
     let same = member.change(|view| {
@@ -189,7 +192,18 @@ impl Member {
         };
         let done = f(&mut self.table.view_mut(&mut entered, table::TABLE));
         self.table.leave(entered);
+        self.changed.store(true, Release);
         done
+    }
+
+    /// What this process has changed of the table goes home.
+    pub fn sync(&self) -> Done {
+        if self.changed.swap(false, AcqRel) {
+            self.table
+                .bring_home(0)
+                .inspect_err(|_| self.changed.store(true, Release))?;
+        }
+        Ok(())
     }
 }
 

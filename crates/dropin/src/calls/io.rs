@@ -411,22 +411,22 @@ macro_rules! seeks {
 }
 seeks!(lseek, lseek64);
 
-/// Functions that have nothing to do for memory.
-macro_rules! done_already {
+/// Both names of `fsync`: what this node has written goes where it outlives the node.
+macro_rules! syncs {
     ($($name:ident),*) => {$(
         /// # Safety
         /// See [`read`].
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(fd: c_int) -> c_int {
-            match fds::has(fd) {
-                true => 0,
-                // SAFETY: the caller's.
-                false => unsafe { next!($name: unsafe extern "C" fn(c_int) -> c_int)(fd) },
+            if let Some(open) = fds::get(fd) {
+                return answer(-1, || open.file.sync(0..u64::MAX).map(|()| 0));
             }
+            // SAFETY: the caller's.
+            unsafe { next!($name: unsafe extern "C" fn(c_int) -> c_int)(fd) }
         }
     )*};
 }
-done_already!(fsync, fdatasync);
+syncs!(fsync, fdatasync);
 
 /// Both names of `sendfile`: the system would look for bytes where there are none.
 macro_rules! sends_files {

@@ -6,13 +6,15 @@ use crate::next::next;
 use crate::{fds, ranges};
 use libc::{c_int, c_long, c_void, off_t, size_t};
 
+/// Of the system's: what mappings and their parts begin at.
+const PAGE: usize = 4096;
+
 type Map = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
 
 /// Maps a file of the rack. What is mapped may be loaded and stored, whatever is asked for.
 fn ours(open: &Open, (len, access, kind): (usize, c_int, c_int), at: off_t) -> Done<usize> {
     let name = &open.file.name;
-    let page = 4096;
-    if len == 0 || at < 0 || at % page != 0 {
+    if len == 0 || at < 0 || at % PAGE as off_t != 0 {
         return Err(Errno(libc::EINVAL));
     }
     if kind & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0 {
@@ -137,9 +139,18 @@ pub unsafe extern "C" fn mremap(
 /// That of the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn msync(at: *mut c_void, len: size_t, flags: c_int) -> c_int {
-    // What was stored is what all nodes load; there is no disk.
-    if ranges::has(at as usize) {
-        return 0;
+    // What was stored is what all nodes load, and there is no disk: it is kept where it outlives
+    // this node.
+    if let Some((file, offset)) = ranges::find(at as usize) {
+        return answer(-1, || {
+            if !(at as usize).is_multiple_of(PAGE) {
+                return Err(Errno(libc::EINVAL));
+            }
+            match flags & libc::MS_SYNC {
+                0 => Ok(0),
+                _ => file.sync(offset as u64..offset as u64 + len as u64).map(|()| 0),
+            }
+        });
     }
     type Sync = unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int;
     // SAFETY: the caller's.

@@ -4,6 +4,8 @@ use super::File;
 use crate::answer::{Done, Errno, refuse};
 use crate::inside::Inside;
 use crate::settings;
+use rackmem::Region;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The rack has lost what was at an address of a mapped file. Whether the program goes on with what
@@ -97,6 +99,39 @@ impl File {
     pub fn keep(&self) -> Done {
         let _inside = Inside::enter();
         let pages = self.here().pages.clone();
-        pages.map_or(Ok(()), |pages| Ok(pages.bring_home()?))
+        if let Some(pages) = pages {
+            pages.bring_home()?;
+        }
+        self.member.sync()
+    }
+
+    /// The same of some of its bytes, mapped or not, for a program that asks for it.
+    pub fn sync(&self, bytes: Range<u64>) -> Done {
+        let _inside = Inside::enter();
+        let (pages, region) = {
+            let here = self.here();
+            let region = here.region.as_ref().map(|(_, region)| region.clone());
+            (here.pages.clone(), region)
+        };
+        // A process that has no region has written nothing.
+        if let Some(region) = region {
+            let end = bytes.end.min(self.row()?.room);
+            let bytes = bytes.start.min(end)..end;
+            match pages {
+                Some(pages) => {
+                    pages.bring_home_of(bytes.start as usize..bytes.end as usize)?;
+                }
+                None => self.sync_blocks(&region, bytes)?,
+            }
+        }
+        self.member.sync()
+    }
+
+    fn sync_blocks(&self, region: &Region, bytes: Range<u64>) -> Done {
+        let node = &self.member.node;
+        for at in bytes.step_by(node.block_size()) {
+            node.evict(region.addr() + at)?;
+        }
+        Ok(())
     }
 }

@@ -47,6 +47,29 @@ fn kill(files: &Files, victim: &mut Running) {
     victim.kill();
 }
 
+/// What a program has synced outlives it, as it was then; what it has not is as if it were not.
+#[test]
+fn what_is_synced_outlives_its_writer() {
+    let Some(program) = compiled("synced.c", &[]) else {
+        return;
+    };
+    for place in ALL {
+        let Some(files) = Files::new("synced", place, 2) else {
+            continue;
+        };
+        let start = |node, who| {
+            let mut command = files.command(node, &program);
+            command.arg(who).env("RACKMEM_FILES_KEEP", "unlock");
+            Running::start(command)
+        };
+        let mut victim = start(1, "victim");
+        assert_eq!(victim.line().as_deref(), Some("kill it"), "{place:?}");
+        kill(&files, &mut victim);
+        let ended = start(2, "survivor").wait();
+        assert_eq!(ended.out, "1 0 whole\n", "{place:?}: {ended:#?}");
+    }
+}
+
 /// The dead one's transactions are at home, and what it had begun is as if it had not.
 #[test]
 fn lmdb_goes_on_where_pages_are_kept() {
@@ -64,8 +87,8 @@ fn lmdb_goes_on_where_pages_are_kept() {
             Running::start(command)
         };
         // It never comes to its end.
-        let mut victim = start(1, &["0", "2", "1000000"]);
-        let survivor = start(2, &["1", "1", "400"]);
+        let mut victim = start(1, &["0", "2", "1000000", "sync"]);
+        let survivor = start(2, &["1", "1", "400", "sync"]);
         // Somewhere in the middle: a transaction takes a millisecond or two.
         std::thread::sleep(Duration::from_millis(1500));
         kill(&files, &mut victim);

@@ -18,11 +18,12 @@
 static MDB_env *env;
 static MDB_dbi db;
 
-static void open_database(const char *path) {
+/* `sync`: 0, or MDB_NOSYNC where nothing needs to outlive the processes. */
+static void open_database(const char *path, unsigned sync) {
     MDB_txn *txn;
     OK(mdb_env_create(&env));
     OK(mdb_env_set_mapsize(env, 16 << 20));
-    OK(mdb_env_open(env, path, MDB_NOSUBDIR | MDB_WRITEMAP | MDB_NOSYNC, 0600));
+    OK(mdb_env_open(env, path, MDB_NOSUBDIR | MDB_WRITEMAP | sync, 0600));
     OK(mdb_txn_begin(env, 0, 0, &txn));
     OK(mdb_dbi_open(txn, 0, 0, &db));
     OK(mdb_txn_commit(txn));

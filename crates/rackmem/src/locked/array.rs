@@ -293,6 +293,21 @@ impl RwLockArray {
         self.handles[index].get().is_some() || locks(&self.node).knows(tag)
     }
 
+    /// Sends home what this node has written under a lock, so that it outlives this node: the home
+    /// takes the lock once, when it is its turn. Threads that come later take it again.
+    ///
+    /// # Errors
+    /// [`LockError::Busy`] when the home has not had it in the time that the configuration allows,
+    /// as when the thread that asks is inside.
+    pub fn bring_home(&self, index: usize) -> Result<(), LockError> {
+        match self.handles[index].get() {
+            Some(handle) if !handle.bring_home() => Err(LockError::Busy {
+                addr: handle.addr(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Tells the other nodes, from the home of a lock, that they need not keep what they have of
     /// it, if the lock is here to write. They drop its page, and forget the lock when their arrays
     /// of it are no more ([`Node::forget_locks`]).

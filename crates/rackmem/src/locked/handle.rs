@@ -97,6 +97,13 @@ impl Handle {
         self.send(locks(&self.node).tell_home(&self.cell));
     }
 
+    /// Has its home take it once. Whether it did, in the time that an access waits.
+    pub fn bring_home(&self) -> bool {
+        let access = &self.node.inner.access;
+        self.cell.tag.home().is_of(self.node.id())
+            || crate::host::locks::bring_one_home(access, &self.cell, access.patience)
+    }
+
     /// What it is, for people.
     pub fn describe<T>(&self, what: &str, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct(what)

@@ -305,11 +305,28 @@ impl CoherentPages {
     /// # Errors
     /// Those of [`Node::evict`]: some are home, some are not.
     pub fn bring_home(&self) -> Result<(), AccessError> {
-        let changed = |copy: &(Tag, LocalStatus)| copy.1 == LocalStatus::Modified;
+        self.bring_home_where(|_| true)
+    }
+
+    /// The same of the pages that some of its bytes lie in.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfBounds`]; those of [`Node::evict`]: some are home, some are not.
+    pub fn bring_home_of(&self, bytes: Range<usize>) -> Result<(), RegionError> {
+        let blocks = self.blocks(bytes)?;
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let first = self.frames().tag(blocks.start).0;
+        let len = (blocks.len() * self.node.block_size()) as u64;
+        Ok(self.bring_home_where(|tag| tag.0.wrapping_sub(first) < len)?)
+    }
+
+    fn bring_home_where(&self, wanted: impl Fn(Tag) -> bool) -> Result<(), AccessError> {
         let tags: Vec<Tag> = self
             .frames()
             .copies()
-            .filter(changed)
+            .filter(|copy| copy.1 == LocalStatus::Modified && wanted(copy.0))
             .map(|copy| copy.0)
             .collect();
         tags.into_iter()

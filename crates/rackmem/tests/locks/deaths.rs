@@ -222,6 +222,24 @@ fn who_waits_for_a_condition_looks_again_when_news_of_it_died() {
 }
 
 #[test]
+fn what_was_brought_home_outlives_its_writer() {
+    for fabric in ["udp", "shm"] {
+        let cluster = Cluster::new("brought", fabric);
+        let (_switch, [first, _second, third]) = cluster.start();
+        let addr = first.node(0).alloc_bytes(RwLockArray::STRIDE).unwrap();
+        let at = |node: Node| RwLockArray::attach(&node, addr, 1, 64).unwrap();
+        let (here, there) = (at(first.node(0)), at(third.node(2)));
+        there.write(0).unwrap().view_mut(8).set_u64(0, 7);
+        there.bring_home(0).unwrap();
+        drop(there);
+        cluster.kill(Role::Node(2), third);
+        let held = here.read(0).unwrap();
+        assert_eq!(held.content(), Content::Current, "{fabric}");
+        assert_eq!(held.view().u64(0), 7, "{fabric}");
+    }
+}
+
+#[test]
 fn a_lock_dies_with_its_home() {
     let cluster = Cluster::new("home", "udp");
     let (_switch, [first, second, third]) = cluster.start();

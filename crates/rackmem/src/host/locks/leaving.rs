@@ -61,6 +61,37 @@ pub(crate) fn bring_home(
     Ok(())
 }
 
+/// Has the home of a lock take it once, with what it protects, which then outlives this node.
+/// Threads that use the lock meanwhile come before or after. Whether it was taken in this time.
+pub(crate) fn bring_one_home(access: &Coherent, cell: &Arc<Cell>, patience: Duration) -> bool {
+    let locks = &access.agents.locks;
+    locks.look(cell, |state| state.lock.begin_leaving());
+    let done = |cell: &&Arc<Cell>| locks.look(cell, |state| state.lock.has_left());
+    let limit = (Instant::now(), patience);
+    ask_until(access, std::slice::from_ref(cell), done, limit)
+}
+
+/// Asks the homes of some locks until all of these are done with, or this time is over.
+fn ask_until(
+    access: &Coherent,
+    cells: &[Arc<Cell>],
+    done: impl Fn(&&Arc<Cell>) -> bool,
+    (began, patience): (Instant, Duration),
+) -> bool {
+    let mut left: Vec<_> = cells.iter().collect();
+    let mut pause = PAUSES[0];
+    loop {
+        ask(access, &left, None);
+        left.retain(|cell| !done(cell));
+        if left.is_empty() || began.elapsed() >= patience {
+            return left.is_empty();
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(PAUSES[1]);
+        left.retain(|cell| !done(cell));
+    }
+}
+
 /// Whether all of them are at home.
 fn try_to_bring_home(
     access: &Coherent,
@@ -84,20 +115,8 @@ fn try_to_bring_home(
         })
     };
     for window in cells.chunks(WINDOW) {
-        let mut left: Vec<_> = window.iter().collect();
-        let mut pause = PAUSES[0];
-        loop {
-            ask(access, &left, None);
-            left.retain(|cell| !done(cell));
-            if left.is_empty() {
-                break;
-            }
-            if began.elapsed() >= patience {
-                return false;
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(PAUSES[1]);
-            left.retain(|cell| !done(cell));
+        if !ask_until(access, window, done, (began, patience)) {
+            return false;
         }
     }
     // Nobody stops other threads of this node from taking one again.

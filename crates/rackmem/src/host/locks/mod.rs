@@ -23,7 +23,7 @@ pub(crate) mod table;
 mod taking;
 pub(crate) mod watch;
 
-pub(crate) use leaving::bring_home;
+pub(crate) use leaving::{bring_home, bring_one_home};
 pub(crate) use pressure::{Effort, IN_A_TICK, IN_AN_ENTRY};
 pub(crate) use table::Locks;
 
