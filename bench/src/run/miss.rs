@@ -1,14 +1,14 @@
 //! `bench miss`: what each kind of coherence event costs, beside the same hops as plain datagrams
 //! or bare messages through shared memory.
 
-use super::{BenchError, Progress, Result};
+use super::{BenchError, Progress, Result, miss_many};
 use crate::histogram::Histogram;
 use crate::plain;
 use crate::report::Report;
 use crate::stop;
 use crate::system::System;
 use crate::timing;
-use rackmem::{Fabric, Node, Rack};
+use rackmem::{Fabric, Node};
 use std::time::{Duration, Instant};
 
 /// What to measure.
@@ -202,54 +202,10 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
             }
         }
     }
-    together(&rack, &addrs, options, report, progress)?;
+    miss_many::run(&rack, &addrs, options, report, progress)?;
     if options.fabric == Fabric::Inline {
         side_by_side(report, options, progress)?;
     }
-    Ok(())
-}
-
-/// Blocks that node 2 has changed, read by node 1: each when the one before is here, and all
-/// together. Microseconds for a block.
-fn together(
-    rack: &Rack,
-    addrs: &[u64],
-    options: &Options,
-    report: &mut Report,
-    progress: Progress<'_>,
-) -> Result<()> {
-    let (reader, writer) = (rack.node(1), rack.node(2));
-    let name = format!(
-        "{}/{}/read-many",
-        options.fabric.name(),
-        options.mode.name()
-    );
-    let [alone, together] = ["alone", "together"].map(|how| format!("{name}/{how}"));
-    progress(&together);
-    let mut times = [Histogram::new(), Histogram::new()];
-    // The ways take turns, and the first round of each is not counted.
-    for round in 0..2 * options.rounds.max(1) + 2 {
-        for addr in addrs {
-            writer.store(*addr, 1)?;
-        }
-        let began = Instant::now();
-        if round % 2 == 1 {
-            reader.prefetch(addrs);
-        }
-        for addr in addrs {
-            reader.load(*addr)?;
-        }
-        if round > 1 {
-            let each = began.elapsed().as_nanos() as u64 / addrs.len().max(1) as u64;
-            times[round % 2].record(each);
-        }
-        if stop::requested() {
-            break;
-        }
-    }
-    let [by_one, at_once] = times.map(|times| times.percentile(50.0) as f64 / 1e3);
-    report.add(&alone, by_one, "us")?;
-    report.add_against(&together, at_once, "us", &alone)?;
     Ok(())
 }
 

@@ -25,6 +25,7 @@ pub mod micro;
 pub mod micro_hosts;
 pub mod micro_member;
 pub mod miss;
+mod miss_many;
 pub mod objects;
 mod objects_crew;
 pub mod objects_home;

@@ -33,6 +33,7 @@ pub mod diagnostics;
 mod error;
 mod faulting;
 mod fences;
+pub mod futures;
 pub mod guest;
 mod host;
 pub mod locked;

@@ -31,6 +31,7 @@ const ROOMS: &[&str] = &[
     "coherent",
     "locked",
     "bounded",
+    "futures",
     "rack",
     "diagnostics",
 ];

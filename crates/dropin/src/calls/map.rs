@@ -148,7 +148,9 @@ pub unsafe extern "C" fn msync(at: *mut c_void, len: size_t, flags: c_int) -> c_
             }
             match flags & libc::MS_SYNC {
                 0 => Ok(0),
-                _ => file.sync(offset as u64..offset as u64 + len as u64).map(|()| 0),
+                _ => file
+                    .sync(offset as u64..offset as u64 + len as u64)
+                    .map(|()| 0),
             }
         });
     }

@@ -254,6 +254,54 @@ impl<T: Value> Shared<T> {
         })
     }
 
+    /// [`Shared::read`] as a future: see [the page on futures](crate::futures).
+    ///
+    /// # Errors
+    /// Those of [`Shared::read`]; [`AccessError::TooManyAsked`].
+    pub fn read_async(
+        &self,
+    ) -> impl Future<Output = Result<T, AccessError>> + Send + Unpin + use<T> {
+        self.node.snapshot_async(self.addr, size_of::<T>(), |view| {
+            let mut value = T::new_zeroed();
+            view.read(0, value.as_mut_bytes_of());
+            value
+        })
+    }
+
+    /// [`Shared::write`] as a future: see [the page on futures](crate::futures).
+    ///
+    /// # Errors
+    /// Those of [`Shared::read_async`].
+    pub fn write_async(
+        &self,
+        value: T,
+    ) -> impl Future<Output = Result<(), AccessError>> + Send + Unpin + use<T> {
+        self.node
+            .update_async(self.addr, size_of::<T>(), move |view| {
+                view.write(0, value.as_bytes());
+            })
+    }
+
+    /// [`Shared::update`] as a future: see [the page on futures](crate::futures).
+    ///
+    /// # Errors
+    /// Those of [`Shared::read_async`].
+    pub fn update_async<F>(
+        &self,
+        f: F,
+    ) -> impl Future<Output = Result<T, AccessError>> + Send + Unpin + use<T, F>
+    where
+        F: FnOnce(T) -> T + Send + 'static,
+    {
+        self.node
+            .update_async(self.addr, size_of::<T>(), move |view| {
+                let mut old = T::new_zeroed();
+                view.read(0, old.as_mut_bytes_of());
+                view.write(0, f(old).as_bytes());
+                old
+            })
+    }
+
     /// Gives the memory back. Other handles on it must not be used any more: they read and write
     /// what is allocated there next.
     ///

@@ -141,6 +141,11 @@ pub enum AccessError {
         /// The block's global address.
         addr: u64,
     },
+    /// As many operations of futures are under way or wait at this node as may be.
+    TooManyAsked {
+        /// How many.
+        most: usize,
+    },
 }
 
 family!(AccessError, "access", through [Rack],
@@ -161,6 +166,7 @@ family!(AccessError, "access", through [Rack],
     TightBound => "tight-bound",
     NotMapped => "not-mapped",
     Busy => "busy",
+    TooManyAsked => "too-many-asked",
 );
 
 from!(RackError => AccessError, _ => Rack);
@@ -274,6 +280,10 @@ impl AccessError {
                 f,
                 "block {addr:#018x} stayed locked by other threads or nodes"
             ),
+            AccessError::TooManyAsked { most } => write!(
+                f,
+                "futures of this node have {most} operations under way, as many as may be"
+            ),
         }
     }
 
@@ -299,7 +309,8 @@ impl AccessError {
             | AccessError::Stale { .. }
             | AccessError::TightBound { .. }
             | AccessError::NotMapped { .. }
-            | AccessError::Busy { .. } => Changed::No,
+            | AccessError::Busy { .. }
+            | AccessError::TooManyAsked { .. } => Changed::No,
         }
     }
 
@@ -345,6 +356,9 @@ impl AccessError {
             }
             AccessError::Busy { .. } => {
                 "try again, and if it stays, look for a thread that has stopped with a lock"
+            }
+            AccessError::TooManyAsked { .. } => {
+                "await some futures before more are polled (a semaphore, `buffer_unordered`)"
             }
         }
     }

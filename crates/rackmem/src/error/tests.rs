@@ -83,6 +83,7 @@ fn access() -> Vec<AccessError> {
         },
         AccessError::NotMapped { addr: ADDR, os: 12 },
         AccessError::Busy { addr: ADDR },
+        AccessError::TooManyAsked { most: 4096 },
     ];
     all.extend(Contract::ALL.map(|is| AccessError::WrongContract {
         addr: ADDR,

@@ -7,7 +7,7 @@ use crate::error::{AccessError, AllocError, RackError};
 use crate::host::agents::Agents;
 use crate::host::groups::Book;
 use crate::host::locks::IN_AN_ENTRY;
-use crate::membership::current_view::CurrentView;
+use crate::membership::current_view::{CurrentView, Looked};
 use crate::ports::requester::{Borrowed, Bytes, Requesters, refused};
 use rackmem_proto::engine::{ACCEPT_EMPTY, Do, Purpose, Then};
 use rackmem_proto::flowcc::Grant;
@@ -232,29 +232,47 @@ impl Access {
     /// Whether the block's home is a member. One that has come just now may be known to whoever
     /// told us the address and not yet here.
     pub fn alive(&self, tag: Tag) -> Result<(), AccessError> {
-        if self.standing.is_fenced() {
-            return Err(AccessError::Rack(RackError::Fenced));
+        let mut seen = None;
+        match self.alive_now(tag, &mut seen) {
+            Some(alive) => alive,
+            None => self.await_alive(tag, seen),
+        }
+    }
+
+    /// The same, if it is known: `None` until this node has heard of that life of the home, or
+    /// lives by all that the members had agreed on when it was first asked, which `seen` keeps.
+    /// However late its threads are, what it has not heard is not what is not so.
+    pub fn alive_now(
+        &self,
+        tag: Tag,
+        seen: &mut Option<Looked>,
+    ) -> Option<Result<(), AccessError>> {
+        let standing = &self.standing;
+        if standing.is_fenced() {
+            return Some(Err(RackError::Fenced.into()));
         }
         // Nobody keeps homes of groups, to this node, until it has begun the epoch that it has come
         // into.
-        if tag.home().group().is_some() && self.standing.keeper().is_none() {
-            self.await_members(|| self.standing.keeper().is_some())?;
+        if tag.home().group().is_some() && standing.keeper().is_none() {
+            return None;
         }
-        let Some(node) = self.standing.host(tag.home()) else {
-            return Err(AccessError::BadAddress { addr: tag.0 });
+        let Some(node) = standing.host(tag.home()) else {
+            return Some(Err(AccessError::BadAddress { addr: tag.0 }));
         };
         // A group keeps it, whoever serves it.
         if !tag.home().is_own() {
-            return Ok(());
+            return Some(Ok(()));
         }
         if !self.has_heard_of(node, tag) {
-            self.await_news(node, tag)?;
+            *seen = seen.or_else(|| standing.looked());
+            if seen.is_some_and(|seen| !standing.has_caught_up(seen)) {
+                return None;
+            }
         }
-        if self.standing.live(node) {
-            Ok(())
-        } else {
-            Err(AccessError::Rack(RackError::NodeLost { node }))
-        }
+        Some(match standing.live(node) {
+            true => Ok(()),
+            false => Err(RackError::NodeLost { node }.into()),
+        })
     }
 
     /// Whether this node knows the life of another one that this address is of.
@@ -262,33 +280,20 @@ impl Access {
         u64::from(self.standing.incarnation(node)) > tag.offset() / self.span
     }
 
-    /// Waits until this node knows that life, or lives by all that the members had agreed on when
-    /// it was asked: however late its threads are, what it has not heard is not what is not so.
     #[cold]
-    fn await_news(&self, node: NodeId, tag: Tag) -> Result<(), RackError> {
-        let Some(seen) = self.standing.looked() else {
-            return Ok(());
-        };
-        self.await_members(|| self.has_heard_of(node, tag) || self.standing.has_caught_up(seen))
-    }
-
-    /// Waits until this is so, of what this node knows of the members.
-    #[cold]
-    fn await_members(&self, is_so: impl Fn() -> bool) -> Result<(), RackError> {
+    fn await_alive(&self, tag: Tag, mut seen: Option<Looked>) -> Result<(), AccessError> {
         let mut backoff = Backoff::new(self.patience);
-        while !is_so() {
-            if self.closed.load(Ordering::Relaxed) {
-                return Err(RackError::Closed);
+        loop {
+            if let Some(alive) = self.alive_now(tag, &mut seen) {
+                return alive;
             }
-            if self.standing.is_fenced() {
-                return Err(RackError::Fenced);
+            if self.closed.load(Ordering::Relaxed) {
+                return Err(RackError::Closed.into());
             }
             if !backoff.wait() {
-                let node = self.me();
-                return Err(RackError::Timeout { node });
+                return Err(RackError::Timeout { node: self.me() }.into());
             }
         }
-        Ok(())
     }
 
     /// See [`crate::Node::confirm`].

@@ -3,6 +3,7 @@
 use crate::error::AccessError;
 use crate::host::access::Access;
 use crate::host::alloc::Allocator;
+use crate::host::driving::driver::Driver;
 use rackmem_fabric::Net;
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{HomeId, NodeId};
@@ -27,6 +28,8 @@ pub(crate) struct NodeInner {
     pub block: usize,
     pub access: Access,
     pub allocator: Allocator,
+    /// What has the events of futures under way.
+    pub driver: Driver,
     /// The rack is open and this process may serve, since its lease is renewed:
     /// what every hit checks.
     pub serving: AtomicBool,

@@ -11,6 +11,7 @@ pub(crate) mod bounded;
 pub(crate) mod bulk;
 mod caching;
 pub(crate) mod cleaning;
+pub(crate) mod driving;
 pub(crate) mod families;
 mod flight;
 mod gathered;

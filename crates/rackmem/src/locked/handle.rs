@@ -229,11 +229,16 @@ impl Handle {
         // If the lease has run out while it waited, the rack may go on without this process, and
         // let others in. If the process goes on, the rack did not: until then it stays inside.
         if let Err(error) = self.node.confirm() {
-            let out = locks(&self.node).step(&self.cell, |lock, fx| lock.decline(access, fx));
-            self.send(out);
+            self.decline(access);
             return Err(error.into());
         }
         self.inside_alive(self.inside(access, pass), at_most)
+    }
+
+    /// A thread that was let in does not go on: it has seen nothing.
+    pub(super) fn decline(&self, access: Access) {
+        let out = locks(&self.node).step(&self.cell, |lock, fx| lock.decline(access, fx));
+        self.send(out);
     }
 
     /// Enters, if that takes no packet and nobody is inside or waits.
@@ -260,7 +265,7 @@ impl Handle {
 
     /// A thread has been let in.
     #[inline]
-    fn inside(&self, access: Access, pass: Pass) -> Inside<'_> {
+    pub(super) fn inside(&self, access: Access, pass: Pass) -> Inside<'_> {
         Inside {
             handle: self,
             access,
@@ -278,7 +283,7 @@ impl Handle {
     /// A thread that is inside finds its lock there, or another one, or has to look for what the
     /// lock protects.
     #[inline]
-    fn inside_alive<'a>(
+    pub(super) fn inside_alive<'a>(
         &'a self,
         inside: Inside<'a>,
         at_most: Duration,
@@ -299,7 +304,7 @@ impl Handle {
         Ok(Some(inside))
     }
 
-    fn lost(&self) -> LockError {
+    pub(super) fn lost(&self) -> LockError {
         let tag = self.cell.tag;
         AccessError::gone(tag, locks(&self.node).host(tag.home())).into()
     }
@@ -351,7 +356,7 @@ impl Handle {
     }
 
     /// False: it has been let in, or sent away.
-    fn give_up(&self, seat: &Arc<Seat>) -> bool {
+    pub(super) fn give_up(&self, seat: &Arc<Seat>) -> bool {
         let mut gave = false;
         let out = locks(&self.node).step(&self.cell, |lock, fx| {
             gave = lock.give_up(|other| Arc::ptr_eq(other, seat), fx);

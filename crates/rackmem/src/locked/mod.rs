@@ -107,6 +107,7 @@ mod block;
 mod condvar;
 mod copied;
 mod descriptor;
+mod entering;
 mod freeing;
 mod guard;
 mod handle;

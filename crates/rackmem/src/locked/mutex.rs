@@ -38,7 +38,7 @@ use std::marker::PhantomData;
 /// # }
 /// ```
 pub struct Mutex<T> {
-    handle: Handle,
+    pub(super) handle: Handle,
     value: PhantomData<fn() -> T>,
 }
 

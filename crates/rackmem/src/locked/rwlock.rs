@@ -42,7 +42,7 @@ use std::marker::PhantomData;
 /// # }
 /// ```
 pub struct RwLock<T> {
-    handle: Handle,
+    pub(super) handle: Handle,
     value: PhantomData<fn() -> T>,
 }
 

@@ -4,6 +4,7 @@ mod ahead;
 mod bulk;
 mod guests;
 pub(crate) mod members;
+mod operation;
 pub(crate) mod places;
 mod zeroed;
 

@@ -22,6 +22,7 @@ use crate::host::access::Access;
 use crate::host::agents::Agents;
 use crate::host::alloc::{Allocator, QUIET};
 use crate::host::cleaning::LOOK;
+use crate::host::driving::driver::Driver;
 use crate::host::groups::Book;
 use crate::host::inner::NodeInner;
 use crate::host::kept;
@@ -635,6 +636,7 @@ impl Rack {
             block: settings.block_size,
             access,
             allocator: Allocator::new(settings.block_size, span),
+            driver: Driver::default(),
             serving: AtomicBool::new(true),
             closed: self.closed.clone(),
             calls: AtomicU64::new(1),
@@ -714,6 +716,7 @@ impl Drop for Rack {
             node.inner.access.standing.close();
             node.inner.serve(false);
             node.inner.access.agents.objects.withdraw();
+            node.inner.driver.close();
         }
         self.services.clear();
         for keeper in self.keepers.drain(..) {

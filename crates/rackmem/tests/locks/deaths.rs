@@ -1,9 +1,10 @@
 //! Locks live through the deaths of those who use them, and die with their homes.
 
+use crate::executor::block_on;
 use crate::until;
-use rackmem::locked::{Condvar, Content, Mutex, RwLock, RwLockArray};
+use rackmem::locked::{BlockLock, Condvar, Content, Mutex, RwLock, RwLockArray};
 use rackmem::membership::{self, Role};
-use rackmem::{Config, LeaveError, LockError, Node, Rack, RackError, RegionError};
+use rackmem::{Config, LeaveError, LockError, Node, Rack, RackError, RegionError, Shared};
 use std::path::PathBuf;
 use std::sync::Mutex as Local;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -265,6 +266,34 @@ fn a_lock_dies_with_its_home() {
     assert!(lost(near.lock().err()));
     let again: Option<LockError> = Mutex::<u64>::attach(&first.node(0), made.addr()).err();
     assert!(lost(again));
+}
+
+#[test]
+fn futures_end_when_the_home_dies() {
+    let cluster = Cluster::new("futures", "udp");
+    let (_switch, [first, second, third]) = cluster.start();
+    let made: Mutex<u64> = Mutex::create(&third.node(2), 1).unwrap();
+    let value = third.node(2).alloc_isolated(1u64).unwrap();
+    let shut = BlockLock::attach(&second.node(1), value.addr()).unwrap();
+    let [near, far] = [(&first, 0), (&second, 1)]
+        .map(|(rack, id)| Mutex::<u64>::attach(&rack.node(id), made.addr()).unwrap());
+    let seen: Shared<u64> = first.node(0).attach(value.addr()).unwrap();
+    second.node(1).store(value.addr(), 2).unwrap();
+    let lost = RackError::NodeLost { node: 2 };
+    let (inside, held) = (far.lock().unwrap(), shut.write().unwrap());
+    std::thread::scope(|scope| {
+        let turn = scope.spawn(|| block_on(near.lock_async()).err());
+        let read = scope.spawn(|| block_on(seen.read_async()));
+        until(|| near.waiting().threads == 1);
+        cluster.kill(Role::Node(2), third);
+        assert_eq!(turn.join().unwrap(), Some(LockError::Rack(lost)));
+        assert_eq!(read.join().unwrap(), Err(lost.into()));
+    });
+    drop((inside, held));
+    assert_eq!(
+        block_on(near.lock_async()).err(),
+        Some(LockError::Rack(lost))
+    );
 }
 
 #[test]

@@ -6,6 +6,8 @@ mod condvar;
 mod crowd;
 mod deaths;
 mod exclusion;
+#[path = "../support/executor.rs"]
+mod executor;
 mod forged;
 mod freeing;
 mod guards;

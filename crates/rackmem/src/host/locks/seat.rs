@@ -1,9 +1,13 @@
 //! Where a thread waits to be let in.
 
+use rackmem_fabric::Whole;
 use rackmem_proto::gcp::Entered;
 use rackmem_proto::wire::Reason;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::atomic::{AtomicU8, AtomicU64};
+use std::task::Waker;
 use std::thread::Thread;
 
 /// What a thread is told when it is let in.
@@ -73,9 +77,15 @@ const INSIDE: u8 = 2;
 const BEREFT: u8 = 3;
 const LOST: u8 = 4;
 
-/// One wait of one thread.
+/// Who waits.
+enum Sleeper {
+    Thread(Thread),
+    Task(Mutex<Waker>),
+}
+
+/// One wait of one thread, or of one task.
 pub(crate) struct Seat {
-    thread: Option<Thread>,
+    sleeper: Sleeper,
     state: AtomicU8,
     token: AtomicU64,
 }
@@ -83,10 +93,26 @@ pub(crate) struct Seat {
 impl Seat {
     /// For this thread.
     pub fn new() -> Self {
+        Seat::of(Sleeper::Thread(std::thread::current()))
+    }
+
+    /// For the task that this wakes.
+    pub fn of_task(waker: &Waker) -> Self {
+        Seat::of(Sleeper::Task(Mutex::new(waker.clone())))
+    }
+
+    fn of(sleeper: Sleeper) -> Self {
         Seat {
-            thread: Some(std::thread::current()),
+            sleeper,
             state: AtomicU8::new(WAITING),
             token: AtomicU64::new(0),
+        }
+    }
+
+    /// The task is woken by this one from now on; ask [`Seat::called`] afterwards.
+    pub fn wake_by(&self, waker: &Waker) {
+        if let Sleeper::Task(own) = &self.sleeper {
+            own.lock().whole().clone_from(waker);
         }
     }
 
@@ -123,8 +149,13 @@ impl Seat {
     }
 
     pub fn wake(&self) {
-        if let Some(thread) = &self.thread {
-            thread.unpark();
+        match &self.sleeper {
+            Sleeper::Thread(thread) => thread.unpark(),
+            Sleeper::Task(waker) => {
+                let waker = waker.lock().whole().clone();
+                // It is the program's, and the thread that lets it in serves others, too.
+                let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+            }
         }
     }
 }

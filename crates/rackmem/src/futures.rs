@@ -1,0 +1,81 @@
+//! Operations as futures: one thread of a program has many under way.
+//!
+//! | as a future | as a call |
+//! |---|---|
+//! | [`Shared::read_async`], [`write_async`](Shared::write_async), [`update_async`](Shared::update_async) | [`Shared::read`], `write`, `update` |
+//! | [`Node::snapshot_async`], [`Node::update_async`] | [`Node::snapshot`], [`Node::update`] |
+//! | [`Mutex::lock_async`], [`RwLock::read_async`], [`RwLock::write_async`] | [`Mutex::lock`], [`RwLock::read`], `write` |
+//!
+//! Any executor drives them: they need no runtime and no timer of one. Each does what its call
+//! does, is linearizable as it is, and has its errors.
+//!
+//! ```
+//! # use std::future::Future;
+//! # use std::sync::Arc;
+//! # use std::task::{Context, Poll, Wake, Waker};
+//! # struct Unpark(std::thread::Thread);
+//! # impl Wake for Unpark {
+//! #     fn wake(self: Arc<Self>) {
+//! #         self.0.unpark();
+//! #     }
+//! # }
+//! # /// Your executor's.
+//! # fn block_on<F: Future>(future: F) -> F::Output {
+//! #     let mut future = std::pin::pin!(future);
+//! #     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+//! #     loop {
+//! #         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+//! #             Poll::Ready(done) => return done,
+//! #             Poll::Pending => std::thread::park(),
+//! #         }
+//! #     }
+//! # }
+//! # fn main() -> rackmem::Result<()> {
+//! use rackmem::locked::Mutex;
+//! use rackmem::{Rack, Shared};
+//!
+//! let rack = Rack::local(2)?;
+//! let (here, there) = (rack.node(0), rack.node(1));
+//! let hits: Shared<u64> = here.alloc(1)?;
+//! let seen: Shared<u64> = there.attach(hits.addr())?;
+//! let stock = Mutex::create(&here, 100u64)?;
+//!
+//! let left = block_on(async {
+//!     seen.update_async(|n| n + 1).await?;
+//!     let mut held = stock.lock_async().await?;
+//!     *held -= seen.read_async().await?;
+//!     rackmem::Result::Ok(*held)
+//! })?;
+//! assert_eq!(left, 98);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - **Nothing happens before the first poll.** What is in this node's cache, or a lock that rests
+//!   here, is ready then, without another thread. For the rest a thread of the node's,
+//!   `rackmem-futures`, has up to sixteen events under way at a time. It begins with the first
+//!   future that needs it and ends with the rack.
+//! - **Order** is that of calls by as many threads: futures that are under way together take effect
+//!   in any order. Await one before the next where that matters.
+//! - **Dropping a future** leaves nothing locked. A lock that came at that moment goes on to the
+//!   next one. An operation on a block has taken effect or it has not, and nobody says which; a
+//!   change that had not begun is not made.
+//! - **What a future does with a block** (`f` of `update_async`) is done by that thread if the block
+//!   has to come. It must be short and must not use the rack, as with the call. If it panics,
+//!   whoever awaits the future does.
+//! - **Locks**: a guard may be held over an `.await`; it is a lock all the while, and whoever waits
+//!   for it on a thread of the same executor may keep the holder from going on. Tasks and threads
+//!   stand in one line.
+//! - **When something fails** the future ends by the call's error, in the call's time: a closed rack
+//!   ends all of them, and `patience` is counted from the first poll. A call of the program's
+//!   executor blocks for a moment in two cases only: a lock in a region with copies whose last
+//!   holder has died, and leaving a lock whose writes survive.
+//! - **Bounds**: 4,096 operations on blocks at a time, and as many tasks that wait at locks, for each
+//!   node; then [`AccessError::TooManyAsked`](crate::AccessError::TooManyAsked).
+
+#[cfg(doc)]
+use crate::coherent::shared::Shared;
+#[cfg(doc)]
+use crate::locked::{Mutex, RwLock};
+#[cfg(doc)]
+use crate::node::Node;
