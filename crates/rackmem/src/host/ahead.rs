@@ -1,4 +1,5 @@
-//! Blocks that come to this node before an operation asks for each of them, several at a time.
+//! Blocks that come to this node before an operation asks for each of them, or go home, several at
+//! a time.
 //!
 //! An event of each is what an operation would have had, and [`AHEAD`] are under way at a time,
 //! each with a requester. None waits for another: a block that others have locked is refused at
@@ -32,6 +33,8 @@ pub(crate) struct Come {
     /// For stores too. What may be stored to is lost with its node: so only what the program has
     /// named for that comes so.
     writes: bool,
+    /// Not here but home: what this node has of it leaves.
+    leaves: bool,
 }
 
 impl Come {
@@ -39,12 +42,22 @@ impl Come {
     pub const COPIES: Come = Come {
         pages: false,
         writes: false,
+        leaves: false,
+    };
+
+    /// Home.
+    pub const HOME: Come = Come {
+        leaves: true,
+        ..Come::COPIES
     };
 
     /// Pages, which the program has asked for if they are for stores.
     pub const fn pages(writes: bool) -> Come {
-        let pages = true;
-        Come { pages, writes }
+        Come {
+            pages: true,
+            writes,
+            leaves: false,
+        }
     }
 }
 
@@ -116,6 +129,14 @@ impl Access {
 
     fn wanted(&self, tag: Tag, come: Come) -> Wanted<'_> {
         let cache = &self.agents.cache;
+        if come.leaves {
+            let reserved = self.pending.reserve(cache, tag);
+            let leaving = reserved.and_then(|reserved| {
+                let purpose = Purpose::to_evict(cache.status(reserved.entry))?;
+                Some(Wanted::Begin(purpose, reserved))
+            });
+            return leaving.unwrap_or(Wanted::Left);
+        }
         let here = match come.pages {
             false => self.has_copy(tag),
             true => match cache.show(tag, come.writes) {
@@ -176,7 +197,7 @@ impl<'a> Coming<'a> {
 
     /// Waits for the first that is under way, for a while, and looks at the others.
     fn go_on(&mut self) {
-        let (cache, Come { pages, writes }) = (&self.access.agents.cache, self.come);
+        let (cache, Come { pages, writes, .. }) = (&self.access.agents.cache, self.come);
         let (mut nth, mut at_most) = (0, LOOK);
         while let Some(flight) = self.under_way.get_mut(nth) {
             if nth == 0 {
