@@ -9,7 +9,7 @@ use crate::tally::{SKIPPED, Tally, is_skip};
 use crate::workspace::{Workspace, cargo};
 
 /// No step may take longer: a test that hangs is ended and reported.
-const LIMIT: Duration = Duration::from_secs(35 * 60);
+const LIMIT: Duration = Duration::from_secs(45 * 60);
 /// No build may take longer. What is compiled beforehand is not counted against the limit of what
 /// runs it.
 pub const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);

