@@ -319,7 +319,10 @@ fn what_other_nodes_have_changed_is_read_and_written_several_blocks_at_a_time() 
             let several = [Kind::ReadMiss, Kind::WriteMiss, Kind::WriteShared]
                 .map(|kind| requesters(&trace, kind).len());
             // One that another thread looks after just then is passed over, and another one taken.
-            let enough = several.iter().zip([8, 4, 4]).all(|(is, least)| *is >= least);
+            let enough = several
+                .iter()
+                .zip([8, 4, 4])
+                .all(|(is, least)| *is >= least);
             assert!(enough, "{fabric:?}, home {home}: {several:?}");
         }
     }
