@@ -60,18 +60,19 @@
 //! - **Dropping a future** leaves nothing locked. A lock that came at that moment goes on to the
 //!   next one. An operation on a block has taken effect or it has not, and nobody says which; a
 //!   change that had not begun is not made.
-//! - **What a future does with a block** (`f` of `update_async`) is done by that thread if the block
-//!   has to come. It must be short and must not use the rack, as with the call. If it panics,
+//! - **What a future does with a block** (`f` of `update_async`) is done by that thread if the
+//!   block has to come. It must be short and must not use the rack, as with the call. If it panics,
 //!   whoever awaits the future does.
 //! - **Locks**: a guard may be held over an `.await`; it is a lock all the while, and whoever waits
 //!   for it on a thread of the same executor may keep the holder from going on. Tasks and threads
 //!   stand in one line.
-//! - **When something fails** the future ends by the call's error, in the call's time: a closed rack
-//!   ends all of them, and `patience` is counted from the first poll. A call of the program's
-//!   executor blocks for a moment in two cases only: a lock in a region with copies whose last
-//!   holder has died, and leaving a lock whose writes survive.
-//! - **Bounds**: 4,096 operations on blocks at a time, and as many tasks that wait at locks, for each
-//!   node; then [`AccessError::TooManyAsked`](crate::AccessError::TooManyAsked).
+//! - **When something fails** the future ends by the call's error, in the call's time:
+//!   a closed rack ends all of them, and `patience` is counted from the first poll.
+//!   A poll blocks for a moment in two cases only:
+//!   a lock in a region with copies whose last holder has died, and leaving a lock whose writes
+//!   survive.
+//! - **Bounds**: 4,096 operations on blocks at a time, and as many tasks that wait at locks,
+//!   for each node; then [`AccessError::TooManyAsked`](crate::AccessError::TooManyAsked).
 
 #[cfg(doc)]
 use crate::coherent::shared::Shared;

@@ -18,7 +18,8 @@ use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Operations on blocks that a node's futures have under way, at most, and tasks that wait at locks.
+/// Operations on blocks that a node's futures have under way, at most,
+/// and tasks that wait at locks.
 pub(crate) const ASKED: usize = 4096;
 /// Events that are under way at a time.
 const WINDOW: usize = 16;
