@@ -44,7 +44,7 @@
 //!     seen.update_async(|n| n + 1).await?;
 //!     let mut held = stock.lock_async().await?;
 //!     *held -= seen.read_async().await?;
-//!     rackmem::Result::Ok(*held)
+//!     Ok::<u64, rackmem::Error>(*held)
 //! })?;
 //! assert_eq!(left, 98);
 //! # Ok(())
