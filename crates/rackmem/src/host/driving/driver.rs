@@ -106,18 +106,21 @@ impl Driver {
     fn tell(node: &Arc<NodeInner>, now: bool, what: impl FnOnce(&mut Inbox)) {
         let mut inbox = node.driver.inbox();
         what(&mut inbox);
-        if inbox.thread.is_none() && !inbox.closed {
-            let node = node.clone();
-            let thread = std::thread::Builder::new().name("rackmem-futures".into());
-            // Without a thread nothing that is asked would ever end.
-            match thread.spawn(move || drive(&node)) {
-                Ok(thread) => inbox.thread = Some(thread),
-                Err(_) => inbox.closed = true,
-            }
-        }
         if inbox.closed {
             drop(inbox);
-            return node.driver.refuse();
+            return node.driver.refuse(RackError::Closed);
+        }
+        if inbox.thread.is_none() {
+            let driven = node.clone();
+            let thread = std::thread::Builder::new().name("rackmem-futures".into());
+            match thread.spawn(move || drive(&driven)) {
+                Ok(thread) => inbox.thread = Some(thread),
+                // The next one that asks tries again.
+                Err(error) => {
+                    drop(inbox);
+                    return node.driver.refuse(RackError::no_socket(&error));
+                }
+            }
         }
         let wakes = now || inbox.sleeps;
         drop(inbox);
@@ -127,7 +130,7 @@ impl Driver {
     }
 
     /// Nobody drives what is asked.
-    fn refuse(&self) {
+    fn refuse(&self, why: RackError) {
         let (orders, sleepers) = {
             let mut inbox = self.inbox();
             (
@@ -136,7 +139,7 @@ impl Driver {
             )
         };
         for order in orders {
-            self.finish(&order, Err(RackError::Closed.into()));
+            self.finish(&order, Err(why.into()));
         }
         sleepers.into_iter().for_each(wake);
     }
@@ -160,7 +163,7 @@ impl Driver {
             // What a program's future panics with is the future's.
             let _ = thread.join();
         }
-        self.refuse();
+        self.refuse(RackError::Closed);
     }
 }
 
