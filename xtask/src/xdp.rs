@@ -5,6 +5,12 @@ use crate::tally::Tally;
 use crate::workspace::{Workspace, cargo};
 use crate::{ahead, setup};
 
+/// What says to the harness how many tests of a program run at a time.
+const THREADS: &str = "RUST_TEST_THREADS";
+/// Most of its time a test waits: for leases, which are long so that a machine that stands still
+/// passes, and for processes.
+const TESTS_A_PROCESSOR: usize = 2;
+
 /// The packages that have the feature `xdp`.
 const LINTED: &[&str] = &[
     "-p",
@@ -43,6 +49,10 @@ pub fn tests(workspace: &Workspace) -> Verdict {
     let mut command = workspace.command(cargo());
     command.args(["test", "--workspace", "--no-fail-fast"]);
     command.args(features());
+    if std::env::var_os(THREADS).is_none() {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        command.env(THREADS, (TESTS_A_PROCESSOR * processors).to_string());
+    }
     ahead::beside(workspace, || step::counted(command))
 }
 
