@@ -17,7 +17,7 @@ fn all(name: &str, place: Where, programs: usize, words: &[&str], rounds: usize,
     let ended: Vec<_> = running.into_iter().map(|program| program.wait()).collect();
     for (who, program) in ended.iter().enumerate() {
         assert_eq!(
-            program.code,
+            program.code(),
             Some(0),
             "{place:?}, program {who}: {ended:#?}"
         );
@@ -112,7 +112,7 @@ fn every_kind_of_object_excludes_and_waits() {
 /// Runs a program as a node, to its end: what it prints.
 fn told(files: &Files, node: usize, words: &[&str]) -> String {
     let ended = files.start(node, words).wait();
-    assert_eq!(ended.code, Some(0), "{words:?}: {ended:#?}");
+    assert_eq!(ended.code(), Some(0), "{words:?}: {ended:#?}");
     ended.out.trim().into()
 }
 

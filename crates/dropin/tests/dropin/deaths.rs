@@ -18,7 +18,7 @@ fn a_robust_mutex_says_so_and_locks_are_free() {
         assert_eq!(survivor.line().as_deref(), Some("kill it"), "{place:?}");
         kill(&files, &mut victim);
         let ended = survivor.wait();
-        assert_eq!(ended.code, Some(0), "{place:?}: {ended:#?}");
+        assert_eq!(ended.code(), Some(0), "{place:?}: {ended:#?}");
         assert_eq!(ended.out, "EOWNERDEAD\n42\n", "{place:?}: {ended:#?}");
     }
 }
@@ -36,7 +36,7 @@ fn a_process_that_ends_inside_is_as_good_as_dead() {
     let survivor = files.start(2, &[program, "survivor"]);
     let ended = [leaver.wait(), survivor.wait()];
     assert!(
-        ended.iter().all(|program| program.code == Some(0)),
+        ended.iter().all(|program| program.code() == Some(0)),
         "{ended:#?}"
     );
     assert_eq!(ended[1].out, "kill it\nEOWNERDEAD\n42\n", "{ended:#?}");
@@ -93,7 +93,7 @@ fn lmdb_goes_on_where_pages_are_kept() {
         std::thread::sleep(Duration::from_millis(1500));
         kill(&files, &mut victim);
         let ended = survivor.wait();
-        assert_eq!(ended.code, Some(0), "{place:?}: {ended:#?}");
+        assert_eq!(ended.code(), Some(0), "{place:?}: {ended:#?}");
         let count: u64 = ended.out.trim().parse().unwrap();
         assert!(count >= 400, "{place:?}: {ended:#?}");
     }

@@ -30,7 +30,7 @@ fn each_says_why() {
     };
     for (what, told, said) in CASES {
         let ended = files.start(1, &[program.to_str().unwrap(), what]).wait();
-        assert_eq!(ended.code, Some(0), "{what}: {ended:#?}");
+        assert_eq!(ended.code(), Some(0), "{what}: {ended:#?}");
         assert_eq!(ended.out.trim(), *told, "{what}: {ended:#?}");
         assert!(ended.err.contains(said), "{what}: {ended:#?}");
         assert_eq!(ended.err.is_empty(), said.is_empty(), "{what}: {ended:#?}");

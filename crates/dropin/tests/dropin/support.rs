@@ -5,7 +5,7 @@ use rackmem::{Config, Rack};
 use rackmem_hosts::{Hosts, Place};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -45,11 +45,6 @@ impl Files {
     /// A rack for so many programs. `None`: there cannot be one here, which is said.
     pub fn new(name: &str, place: Where, programs: usize) -> Option<Files> {
         let nodes = programs + 1;
-        let folder = std::env::temp_dir().join(format!(
-            "rackmem-dropin-{name}-{place:?}-{}",
-            std::process::id()
-        ));
-        std::fs::create_dir_all(&folder).unwrap();
         let hosts = match place {
             Where::Hosts => match Hosts::start(nodes) {
                 Ok(hosts) => Some(hosts),
@@ -60,6 +55,11 @@ impl Files {
             },
             _ => None,
         };
+        let folder = std::env::temp_dir().join(format!(
+            "rackmem-dropin-{name}-{place:?}-{}",
+            std::process::id()
+        ));
+        std::fs::create_dir_all(&folder).unwrap();
         let addresses: Vec<String> = match &hosts {
             Some(_) => (0..nodes)
                 .map(|host| format!("{}:7400", rackmem_hosts::address(Place::Host(host))))
@@ -136,12 +136,18 @@ pub struct Running {
     err: Option<JoinHandle<String>>,
 }
 
-/// How a program has ended.
+/// How a program has ended: by itself, by a signal, or not in time.
 #[derive(Debug)]
 pub struct Ended {
-    pub code: Option<i32>,
+    pub status: Option<ExitStatus>,
     pub out: String,
     pub err: String,
+}
+
+impl Ended {
+    pub fn code(&self) -> Option<i32> {
+        self.status.and_then(|status| status.code())
+    }
 }
 
 fn all_of(mut from: impl Read) -> String {
@@ -187,8 +193,7 @@ impl Running {
         };
         let out = all_of(&mut self.out);
         let err = self.err.take().unwrap().join().unwrap();
-        let code = status.and_then(|status| status.code());
-        Ended { code, out, err }
+        Ended { status, out, err }
     }
 }
 
@@ -238,7 +243,7 @@ pub fn compiled(source: &str, options: &[&str]) -> Option<PathBuf> {
     let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut command = Command::new(compiler);
     command
-        .args(["-O1", "-g", "-Wall", "-pthread"])
+        .args(["-O1", "-g", "-Wall", "-Werror", "-pthread"])
         .arg(from)
         .arg("-o")
         .arg(&to)

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -111,7 +112,7 @@ static int wait_in_vain(struct shared *shared, int who) {
         MUST(!pthread_mutex_unlock(&shared->checked));
     }
     MUST(meet(shared));
-    MUST(!pthread_mutex_trylock(&shared->checked) || who);
+    MUST(who || !pthread_mutex_trylock(&shared->checked));
     MUST(meet(shared));
     return 0;
 }

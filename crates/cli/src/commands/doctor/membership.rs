@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn a_store_is_there_or_not_or_not_wanted() {
-        let folder = std::env::temp_dir().join(format!("rackmem-doctor-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("rackmem-doctor-members-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let there = found(&format!(
             "membership = 'dir:{}'\nlease_ms = 60000",

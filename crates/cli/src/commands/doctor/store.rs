@@ -4,7 +4,7 @@ use super::{Check, Finding, State};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Looked at when there is a file that names the folder.
 pub const CHECK: Check = Check {
@@ -54,7 +54,10 @@ pub fn look(folder: Option<&Path>) -> Finding {
 
 /// How long a batch takes, in the middle.
 fn syncs(folder: &Path) -> std::io::Result<Duration> {
-    let path = folder.join(format!("rackmem-doctor-{}", std::process::id()));
+    // Not what an earlier process of this number has left behind.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.unwrap_or_default().as_nanos();
+    let path = folder.join(format!("rackmem-doctor-{}-{now}.sync", std::process::id()));
     let measure = || {
         let mut file = File::create_new(&path)?;
         let mut times = [Duration::ZERO; BATCHES];
