@@ -32,6 +32,17 @@ impl Faults {
         delay_up_to: Duration::from_millis(2),
         seed: 1,
     };
+    /// Loses, doubles and delays this share of packets each, for a millisecond at most.
+    pub const fn rough(share: f64) -> Faults {
+        Faults {
+            loss: share,
+            duplication: share,
+            delay: share,
+            delay_up_to: Duration::from_millis(1),
+            ..Faults::NONE
+        }
+    }
+
     /// The longest time for which packets can be held back.
     pub const LONGEST_DELAY: Duration = Duration::from_secs(10);
 

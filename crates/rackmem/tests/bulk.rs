@@ -12,13 +12,7 @@ const FABRICS: [Fabric; 3] = [Fabric::Inline, Fabric::Udp, Fabric::Shm];
 const MODES: [Mode; 2] = [Mode::Switch, Mode::HomeOnly];
 
 /// Loses, doubles and delays packets.
-const ROUGH: Faults = Faults {
-    loss: 0.03,
-    duplication: 0.03,
-    delay: 0.03,
-    delay_up_to: Duration::from_millis(1),
-    ..Faults::NONE
-};
+const ROUGH: Faults = Faults::rough(0.03);
 
 /// A rack of three whose caches hold a part of what is moved.
 fn rack(fabric: Fabric, mode: Mode, faults: Option<Faults>) -> Rack {

@@ -17,13 +17,7 @@ const LONG: Duration = Duration::from_secs(60);
 const NODES: usize = 3;
 const BLOCK: usize = 512;
 /// Loses, doubles and delays packets.
-const ROUGH: Faults = Faults {
-    loss: 0.02,
-    duplication: 0.02,
-    delay: 0.02,
-    delay_up_to: Duration::from_millis(1),
-    ..Faults::NONE
-};
+const ROUGH: Faults = Faults::rough(0.02);
 
 fn rack(fabric: Fabric, mode: Mode, faults: Option<Faults>) -> Rack {
     let rack = Rack::builder(NODES).fabric(fabric).mode(mode);

@@ -421,6 +421,20 @@ impl Access {
         )
     }
 
+    /// The event by which what is in a reserved entry leaves. `None`: another node has just taken
+    /// it.
+    pub fn leaving<'a>(&self, reserved: Reservation<'a>) -> Option<(Purpose, Reservation<'a>)> {
+        let purpose = Purpose::to_evict(self.agents.cache.status(reserved.entry))?;
+        Some((purpose, reserved))
+    }
+
+    /// The event by which this node's copy of a block goes home. `None`: it has none, or another
+    /// thread uses it.
+    pub fn going_home(&self, tag: Tag) -> Option<(Purpose, Reservation<'_>)> {
+        let reserved = self.pending.reserve(&self.agents.cache, tag)?;
+        self.leaving(reserved)
+    }
+
     /// Empties a reserved entry. False when the block is locked by others just now.
     pub fn evict(&self, reserved: &Reservation<'_>) -> Result<bool, AccessError> {
         let mut slot = self.requesters.borrow()?;

@@ -26,37 +26,24 @@ const AHEAD: usize = 8;
 const LOOK: Duration = Duration::from_micros(100);
 
 /// What blocks come as.
-#[derive(Clone, Copy)]
-pub(crate) struct Come {
-    /// Pages of a mapping that the program may use at once, or copies in the cache.
-    pages: bool,
-    /// For stores too. What may be stored to is lost with its node: so only what the program has
-    /// named for that comes so.
-    writes: bool,
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Come {
+    /// Copies in the cache.
+    Copies,
+    /// Pages of a mapping that the program may use at once.
+    Pages,
+    /// The same for stores, which the program has asked for: what may be stored to is lost with its
+    /// node.
+    PagesForStores,
     /// Not here but home: what this node has of it leaves.
-    leaves: bool,
+    Home,
 }
 
 impl Come {
-    /// Copies.
-    pub const COPIES: Come = Come {
-        pages: false,
-        writes: false,
-        leaves: false,
-    };
-
-    /// Home.
-    pub const HOME: Come = Come {
-        leaves: true,
-        ..Come::COPIES
-    };
-
-    /// Pages, which the program has asked for if they are for stores.
-    pub const fn pages(writes: bool) -> Come {
-        Come {
-            pages: true,
-            writes,
-            leaves: false,
+    pub const fn pages(stores: bool) -> Come {
+        match stores {
+            true => Come::PagesForStores,
+            false => Come::Pages,
         }
     }
 }
@@ -72,6 +59,14 @@ enum Wanted<'a> {
     Left,
     /// An event: it comes, or makes another one leave first.
     Begin(Purpose, Reservation<'a>),
+}
+
+impl<'a> Wanted<'a> {
+    fn event(event: Option<(Purpose, Reservation<'a>)>) -> Self {
+        event.map_or(Wanted::Left, |(purpose, reserved)| {
+            Wanted::Begin(purpose, reserved)
+        })
+    }
 }
 
 /// Blocks that are coming.
@@ -129,32 +124,20 @@ impl Access {
 
     fn wanted(&self, tag: Tag, come: Come) -> Wanted<'_> {
         let cache = &self.agents.cache;
-        if come.leaves {
-            let reserved = self.pending.reserve(cache, tag);
-            let leaving = reserved.and_then(|reserved| {
-                let purpose = Purpose::to_evict(cache.status(reserved.entry))?;
-                Some(Wanted::Begin(purpose, reserved))
-            });
-            return leaving.unwrap_or(Wanted::Left);
-        }
-        let here = match come.pages {
-            false => self.has_copy(tag),
-            true => match cache.show(tag, come.writes) {
+        let stores = come == Come::PagesForStores;
+        let here = match come {
+            Come::Home => return Wanted::event(self.going_home(tag)),
+            Come::Copies => self.has_copy(tag),
+            Come::Pages | Come::PagesForStores => match cache.show(tag, stores) {
                 Shown::Yes => true,
                 Shown::No if !cache.strays(tag) => false,
                 Shown::No | Shown::Refused(_) => return Wanted::Left,
             },
         };
-        match (!here).then(|| self.pending.plan_now(cache, tag, come.writes)) {
+        match (!here).then(|| self.pending.plan_now(cache, tag, stores)) {
             None => Wanted::Here,
             Some(Some(Plan::Begin(purpose, reserved))) => Wanted::Begin(purpose, reserved),
-            Some(Some(Plan::Evict(reserved))) => {
-                match Purpose::to_evict(cache.status(reserved.entry)) {
-                    Some(purpose) => Wanted::Begin(purpose, reserved),
-                    // Another node has just taken it.
-                    None => Wanted::Left,
-                }
-            }
+            Some(Some(Plan::Evict(reserved))) => Wanted::event(self.leaving(reserved)),
             Some(Some(Plan::Retry) | None) => Wanted::Left,
         }
     }
@@ -197,7 +180,7 @@ impl<'a> Coming<'a> {
 
     /// Waits for the first that is under way, for a while, and looks at the others.
     fn go_on(&mut self) {
-        let (cache, Come { pages, writes, .. }) = (&self.access.agents.cache, self.come);
+        let (cache, come) = (&self.access.agents.cache, self.come);
         let (mut nth, mut at_most) = (0, LOOK);
         while let Some(flight) = self.under_way.get_mut(nth) {
             if nth == 0 {
@@ -206,8 +189,12 @@ impl<'a> Coming<'a> {
             let (entry, wanted, here) = (flight.reserved.entry, flight.nth, &mut self.here);
             let purpose = flight.purpose();
             let then = flight.go_on(at_most, |_| {
-                let shown = || cache.show_locked(entry, writes, Granted::by(purpose));
-                here[wanted] = !pages || shown() == Shown::Yes;
+                let show = |stores| cache.show_locked(entry, stores, Granted::by(purpose));
+                here[wanted] = match come {
+                    Come::Copies | Come::Home => true,
+                    Come::Pages => show(false) == Shown::Yes,
+                    Come::PagesForStores => show(true) == Shown::Yes,
+                };
             });
             at_most = Duration::ZERO;
             let Some(then) = then else {

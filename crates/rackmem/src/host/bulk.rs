@@ -108,7 +108,7 @@ impl Access {
             .take_while(|tag| self.is_home(*tag) && !here(*tag))
             .collect();
         if tags.len() > 1 {
-            self.bring_ahead(&tags, Come::COPIES);
+            self.bring_ahead(&tags, Come::Copies);
         }
     }
 
@@ -124,7 +124,7 @@ impl Access {
             .map(|at| Tag(first.0 + at as u64))
             .collect();
         if coming.len() > 1 {
-            self.bring_ahead(&coming, Come::COPIES);
+            self.bring_ahead(&coming, Come::Copies);
         }
         for at in (bytes..end).step_by(block) {
             let part = &mut out[at..at + block];

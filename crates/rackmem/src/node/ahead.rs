@@ -45,7 +45,7 @@ impl Node {
         wanted.sort_unstable();
         wanted.dedup();
         wanted.retain(|tag| access.is_reachable(*tag));
-        access.bring_ahead(&wanted, Come::COPIES);
+        access.bring_ahead(&wanted, Come::Copies);
         blocks.iter().filter(|tag| access.has_copy(**tag)).count()
     }
 }

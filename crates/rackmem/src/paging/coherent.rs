@@ -329,7 +329,7 @@ impl CoherentPages {
             .filter(|copy| copy.1 == LocalStatus::Modified && wanted(copy.0))
             .map(|copy| copy.0)
             .collect();
-        self.node.inner.access.bring_ahead(&tags, Come::HOME);
+        self.node.inner.access.bring_ahead(&tags, Come::Home);
         // One by one: those that are home cost a look.
         tags.into_iter()
             .try_for_each(|tag| self.node.evict(tag.0).map(drop))

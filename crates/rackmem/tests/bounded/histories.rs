@@ -76,13 +76,7 @@ fn all_is_within_the_bound(what: &str, nodes: &[Operate<'_>]) {
 }
 
 /// Packets that are lost, come twice and overtake each other.
-const ROUGH: Faults = Faults {
-    loss: 0.02,
-    duplication: 0.02,
-    delay: 0.05,
-    delay_up_to: Duration::from_millis(1),
-    ..Faults::NONE
-};
+const ROUGH: Faults = Faults::rough(0.02);
 
 #[test]
 fn what_threads_read_of_items_was_current_within_the_bound() {

@@ -26,13 +26,7 @@ const NODES: usize = 3;
 const FABRICS: [Fabric; 3] = [Fabric::Inline, Fabric::Udp, Fabric::Shm];
 
 /// Loses, doubles and delays packets.
-const ROUGH: Faults = Faults {
-    loss: 0.02,
-    duplication: 0.02,
-    delay: 0.02,
-    delay_up_to: Duration::from_millis(1),
-    ..Faults::NONE
-};
+const ROUGH: Faults = Faults::rough(0.02);
 
 /// With the directory at the switch, and at homes.
 const MODES: [Mode; 2] = [Mode::Switch, Mode::HomeOnly];

@@ -7,10 +7,9 @@ use crate::host::bulk::{Lane, leave_behind};
 use crate::host::flight::Flight;
 use crate::host::inner::NodeInner;
 use crate::host::locks::cell::Cell;
-use crate::host::locks::seat::{Called, Seat};
+use crate::host::locks::seat::{Called, Seat, wake};
 use rackmem_fabric::{Nobody, Port, Whole};
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
@@ -165,11 +164,6 @@ impl Driver {
         }
         self.refuse(RackError::Closed);
     }
-}
-
-/// It is the program's, and this thread drives the others' futures as well.
-fn wake(waker: Waker) {
-    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
 /// What the thread has in hand.

@@ -124,13 +124,10 @@ impl Order {
     fn begin<'a>(&self, access: &'a Access, plan: Option<Plan<'a>>) -> Step<'a> {
         match plan {
             Some(Plan::Begin(purpose, reserved)) => Step::Begin(purpose, reserved),
-            Some(Plan::Evict(reserved)) => {
-                match Purpose::to_evict(access.agents.cache.status(reserved.entry)) {
-                    Some(purpose) => Step::Begin(purpose, reserved),
-                    // Another node has just taken it.
-                    None => self.busy(),
-                }
-            }
+            Some(Plan::Evict(reserved)) => match access.leaving(reserved) {
+                Some((purpose, reserved)) => Step::Begin(purpose, reserved),
+                None => self.busy(),
+            },
             Some(Plan::Retry) | None => self.busy(),
         }
     }
@@ -156,9 +153,7 @@ impl Order {
         if access.standing.epoch() != epoch {
             return Step::Over(Err(interrupted));
         }
-        if let Some(reserved) = access.pending.reserve(cache, tag)
-            && let Some(purpose) = Purpose::to_evict(cache.status(reserved.entry))
-        {
+        if let Some((purpose, reserved)) = access.going_home(tag) {
             return Step::Begin(purpose, reserved);
         }
         // Another node has it, or another thread here uses it.

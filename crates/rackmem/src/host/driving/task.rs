@@ -2,6 +2,7 @@
 
 use crate::bytes::node_cache::NodeCache;
 use crate::error::AccessError;
+use crate::host::locks::seat::wake;
 use rackmem_fabric::Whole;
 use rackmem_proto::wire::Tag;
 use std::any::Any;
@@ -131,7 +132,6 @@ where
             state.over = Some(over);
             std::mem::replace(&mut state.waker, Waker::noop().clone())
         };
-        // It is the program's, and this thread drives the others' futures as well.
-        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        wake(waker);
     }
 }

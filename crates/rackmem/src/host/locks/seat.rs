@@ -153,9 +153,14 @@ impl Seat {
             Sleeper::Thread(thread) => thread.unpark(),
             Sleeper::Task(waker) => {
                 let waker = waker.lock().whole().clone();
-                // It is the program's, and the thread that lets it in serves others, too.
-                let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+                wake(waker);
             }
         }
     }
+}
+
+/// Wakes a task. A waker is the program's and may panic; the thread that calls it serves others,
+/// too.
+pub(crate) fn wake(waker: Waker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
