@@ -22,7 +22,7 @@ const CASES: &[(&str, &str, &str)] = &[
 
 #[test]
 fn each_says_why() {
-    let Some(program) = compiled("refused.c", &["-D_GNU_SOURCE"]) else {
+    let Some(program) = compiled("refused.c", &[]) else {
         return;
     };
     let Some(files) = Files::new("refused", Where::Shm, 1) else {
