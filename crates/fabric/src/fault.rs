@@ -32,6 +32,9 @@ impl Faults {
         delay_up_to: Duration::from_millis(2),
         seed: 1,
     };
+    /// The longest time for which packets can be held back.
+    pub const LONGEST_DELAY: Duration = Duration::from_secs(10);
+
     /// Loses, doubles and delays this share of packets each, for a millisecond at most.
     pub const fn rough(share: f64) -> Faults {
         Faults {
@@ -42,9 +45,6 @@ impl Faults {
             ..Faults::NONE
         }
     }
-
-    /// The longest time for which packets can be held back.
-    pub const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
     /// Whether these are shares and times that there can be.
     pub fn check(&self) -> Result<(), BadFaults> {

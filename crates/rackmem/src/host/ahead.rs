@@ -46,6 +46,10 @@ impl Come {
             false => Come::Pages,
         }
     }
+
+    fn is_for_stores(self) -> bool {
+        self == Come::PagesForStores
+    }
 }
 
 /// How often others may leave to make room for a block, which other threads may take.
@@ -124,7 +128,7 @@ impl Access {
 
     fn wanted(&self, tag: Tag, come: Come) -> Wanted<'_> {
         let cache = &self.agents.cache;
-        let stores = come == Come::PagesForStores;
+        let stores = come.is_for_stores();
         let here = match come {
             Come::Home => return Wanted::event(self.going_home(tag)),
             Come::Copies => self.has_copy(tag),
@@ -189,11 +193,12 @@ impl<'a> Coming<'a> {
             let (entry, wanted, here) = (flight.reserved.entry, flight.nth, &mut self.here);
             let purpose = flight.purpose();
             let then = flight.go_on(at_most, |_| {
-                let show = |stores| cache.show_locked(entry, stores, Granted::by(purpose));
                 here[wanted] = match come {
                     Come::Copies | Come::Home => true,
-                    Come::Pages => show(false) == Shown::Yes,
-                    Come::PagesForStores => show(true) == Shown::Yes,
+                    Come::Pages | Come::PagesForStores => {
+                        let by = Granted::by(purpose);
+                        cache.show_locked(entry, come.is_for_stores(), by) == Shown::Yes
+                    }
                 };
             });
             at_most = Duration::ZERO;

@@ -76,7 +76,10 @@ fn all_is_within_the_bound(what: &str, nodes: &[Operate<'_>]) {
 }
 
 /// Packets that are lost, come twice and overtake each other.
-const ROUGH: Faults = Faults::rough(0.02);
+const ROUGH: Faults = Faults {
+    delay: 0.05,
+    ..Faults::rough(0.02)
+};
 
 #[test]
 fn what_threads_read_of_items_was_current_within_the_bound() {
