@@ -73,6 +73,7 @@ enum kind {
 	KIND_EVICT_MODIFIED = 0x14,
 	KIND_LOCK_READ = 0x15,
 	KIND_LOCK_WRITE = 0x16,
+	KIND_OPERATE = 0x17,
 	KIND_ACK = 0x18,
 	KIND_UNLOCK = 0x19,
 	KIND_UNLOCK_ACK = 0x1a,
@@ -88,6 +89,7 @@ enum kind {
 	KIND_TAGS = 0x24,
 	KIND_STORE = 0x25,
 	KIND_STORE_ACK = 0x26,
+	KIND_OPERATE_ACK = 0x27,
 	KIND_REBUILD = 0x28,
 	KIND_REBUILD_ACK = 0x29,
 	KIND_RESCUE = 0x2c,
@@ -152,7 +154,7 @@ enum kind {
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0x100ff7fff7f01feull, 0xfff3f7ffff1fffull, 0x0ull, 0x3000000000000ull }
+#define KNOWN_KINDS_WORDS { 0x100ffffffff01feull, 0xfff3f7ffff1fffull, 0x0ull, 0x3000000000000ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,

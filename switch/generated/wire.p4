@@ -51,6 +51,7 @@ const bit<8> KIND_EVICT_SHARED = 0x13;
 const bit<8> KIND_EVICT_MODIFIED = 0x14;
 const bit<8> KIND_LOCK_READ = 0x15;
 const bit<8> KIND_LOCK_WRITE = 0x16;
+const bit<8> KIND_OPERATE = 0x17;
 const bit<8> KIND_ACK = 0x18;
 const bit<8> KIND_UNLOCK = 0x19;
 const bit<8> KIND_UNLOCK_ACK = 0x1a;
@@ -66,6 +67,7 @@ const bit<8> KIND_READ_TAGS = 0x23;
 const bit<8> KIND_TAGS = 0x24;
 const bit<8> KIND_STORE = 0x25;
 const bit<8> KIND_STORE_ACK = 0x26;
+const bit<8> KIND_OPERATE_ACK = 0x27;
 const bit<8> KIND_REBUILD = 0x28;
 const bit<8> KIND_REBUILD_ACK = 0x29;
 const bit<8> KIND_RESCUE = 0x2c;
@@ -198,6 +200,7 @@ const bit<8> REASON_NOT_MODIFIED = 12;
     (STEP_FRESH, KIND_INSPECTED, _): control_plane(); \
     (STEP_FRESH, KIND_FREE, _): control_plane(); \
     (STEP_FRESH, KIND_FREE_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_OPERATE, _): control_plane(); \
     (STEP_FRESH, KIND_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_UNLOCK_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_WRITE_BACK, _): control_plane(); \
@@ -210,6 +213,7 @@ const bit<8> REASON_NOT_MODIFIED = 12;
     (STEP_FRESH, KIND_TAGS, _): control_plane(); \
     (STEP_FRESH, KIND_STORE, _): control_plane(); \
     (STEP_FRESH, KIND_STORE_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_OPERATE_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_REBUILD, _): control_plane(); \
     (STEP_FRESH, KIND_REBUILD_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_RESCUE, _): control_plane(); \

@@ -34,6 +34,7 @@ pub mod python;
 mod resp;
 pub mod sim;
 pub mod tpcc;
+pub mod words;
 
 use crate::report::{Report, ReportError};
 use crate::{locks, pingpong, stop};

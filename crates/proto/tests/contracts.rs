@@ -1,11 +1,11 @@
 //! Memory is reached under its own contract only, whoever takes an address from wherever.
 
-use rackmem_proto::CHUNK;
 use rackmem_proto::call::Call;
 use rackmem_proto::engine::{Home, Memory};
 use rackmem_proto::flowcc::{ChunkKind, HomeAction, HomeAgent, HomeConfig};
 use rackmem_proto::heap::Backing;
 use rackmem_proto::wire::{Contract, Flags, Header, Kind, Reason, Record, RequesterId, Seq, Tag};
+use rackmem_proto::{CHUNK, Outputs};
 
 const BLOCK: u32 = 4096;
 const REQUESTER: RequesterId = RequesterId { node: 1, slot: 0 };
@@ -200,6 +200,15 @@ impl Memory for Stored {
     fn scatter(&mut self, _: Tag, _: u16) {
         self.0 += 1;
     }
+
+    fn can_operate(&self, _: Tag) -> bool {
+        true
+    }
+
+    fn operate(&mut self, _: Tag) -> u64 {
+        self.0 += 1;
+        0
+    }
 }
 
 #[test]
@@ -213,4 +222,37 @@ fn bytes_that_are_rescued_go_into_coherent_memory_only() {
     assert_eq!(memory.0, 0);
     home.rescue(&request(Kind::Rescue, Tag(0), 1), &mut memory);
     assert_eq!(memory.0, 1);
+}
+
+#[test]
+fn words_of_another_contract_are_not_operated_on() {
+    let (agent, invented) = with_objects();
+    let mut home = Home::new(agent);
+    let mut memory = Stored::default();
+    for (nth, tag) in others().chain([invented]).enumerate() {
+        let header = request(Kind::Operate, tag, 1 + nth as u64);
+        let mut outputs = Outputs::default();
+        home.operate(&header, &mut memory, None, &mut outputs);
+        // What is of no home here gets no answer.
+        for output in outputs.iter() {
+            assert_eq!(output.header.kind, Kind::OperateAck);
+            assert_ne!(output.header.reason, Reason::None, "{tag:?}");
+            assert!(!output.header.flags.has(Flags::DATA), "{tag:?}");
+        }
+    }
+    assert_eq!(memory.0, 0);
+    let mut outputs = Outputs::default();
+    home.operate(
+        &request(Kind::Operate, Tag(0), 99),
+        &mut memory,
+        None,
+        &mut outputs,
+    );
+    assert_eq!(memory.0, 1);
+    assert!(
+        outputs
+            .iter()
+            .all(|output| output.header.flags.has(Flags::DATA))
+    );
+    assert_eq!(outputs.iter().count(), 1);
 }

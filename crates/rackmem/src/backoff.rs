@@ -26,6 +26,11 @@ impl Backoff {
         }
     }
 
+    /// How often it has waited.
+    pub fn tries(&self) -> u32 {
+        self.attempt
+    }
+
     /// Waits a little longer than last time. False once the limit has passed.
     pub fn wait(&mut self) -> bool {
         self.attempt += 1;

@@ -342,6 +342,11 @@ const CAUGHT: [(Mutation, &str, &str); CASES] = [
         "home-stores",
         "a write happens once",
     ),
+    (
+        Mutation::Node(Defect::ForgetOld),
+        "home-swaps",
+        "a write happens once",
+    ),
     (Mutation::StoreAnew, "epoch-stores", "a write happens once"),
 ];
 

@@ -323,6 +323,13 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         "linearizable",
     ),
     Case(
+        Mutation::Node(Defect::ForgetOld),
+        Owners::HomeOnly,
+        Faults::ALL,
+        Failures::NONE,
+        "linearizable",
+    ),
+    Case(
         Mutation::StoreAnew,
         Owners::HomeOnly,
         Faults::ALL,
@@ -341,6 +348,7 @@ impl Case {
                 alloc: if calls { 10 } else { 0 },
                 fetch: 3 * long,
                 store: 3 * long,
+                operate: 3 * long,
                 ..Config::default().mix
             },
             history: long > 0,

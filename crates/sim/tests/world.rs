@@ -123,6 +123,7 @@ fn long_ranges(seed: u64, rack: Owners, faults: Faults) -> Config {
         mix: Mix {
             fetch: 3,
             store: 3,
+            operate: 3,
             ..usual.mix
         },
         ..usual
@@ -132,14 +133,14 @@ fn long_ranges(seed: u64, rack: Owners, faults: Faults) -> Config {
 #[test]
 fn long_ranges_keep_every_promise_over_every_network() {
     for (name, rack) in RACKS {
-        let mut done = [0; 3];
+        let mut done = [0; 4];
         for (network, faults) in NETWORKS {
             for seed in seeds().take(10) {
                 let config = long_ranges(seed, rack, faults);
                 let work = World::run(seed, &config)
                     .unwrap_or_else(|violation| panic!("{name}, {network}: {violation}"))
                     .work;
-                let more = [work.fetched, work.stored, work.in_place];
+                let more = [work.fetched, work.stored, work.operated, work.in_place];
                 done.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
             }
         }

@@ -127,7 +127,7 @@ fn promises_are_kept_when_things_break_on_a_bad_network() {
 
 #[test]
 fn long_ranges_keep_their_promises_when_things_break() {
-    let mut done = [0; 4];
+    let mut done = [0; 5];
     for (name, rack) in RACKS {
         for (what, failures) in FAILURES {
             for (seed, faults) in seeds().zip([Faults::NONE, Faults::ALL].into_iter().cycle()) {
@@ -137,6 +137,7 @@ fn long_ranges_keep_their_promises_when_things_break() {
                     mix: Mix {
                         fetch: 3,
                         store: 3,
+                        operate: 3,
                         ..usual.mix
                     },
                     ..usual
@@ -144,7 +145,13 @@ fn long_ranges_keep_their_promises_when_things_break() {
                 let report = World::run(seed, &config)
                     .unwrap_or_else(|violation| panic!("{name}, {what}: {violation}"));
                 let work = report.work;
-                let more = [work.fetched, work.stored, work.in_place, work.lost];
+                let more = [
+                    work.fetched,
+                    work.stored,
+                    work.operated,
+                    work.in_place,
+                    work.lost,
+                ];
                 done.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
             }
         }

@@ -9,6 +9,9 @@ pub struct Flags(pub u8);
 impl Flags {
     /// The receiver is the data provider (Table 1).
     pub const PROVIDER: Flags = Flags(1);
+    /// In an `OperateAck`, the same bit: nobody else has used the block for a while, so the
+    /// requester had better have a copy.
+    pub const BRING: Flags = Flags(1);
     /// The switch manages the entry (Table 1).
     pub const IN_SWITCH: Flags = Flags(1 << 1);
     /// In an answer about an object, the same bit: the kernel of the home's host has answered.

@@ -64,6 +64,9 @@ kinds! {
     LockRead = 0x15,
     /// The synchronization primitive of §6: hold the entry's lock as the writer.
     LockWrite = 0x16,
+    /// Requester to home agent: do this to a word of the block in your memory, of which nobody has
+    /// copies ([`AtomicOp`](crate::AtomicOp)). `offset`: as in `Store`.
+    Operate = 0x17,
     /// To a requester: granted and executed (with a segment of the block from its provider),
     /// or the reason why not.
     Ack = 0x18,
@@ -99,6 +102,9 @@ kinds! {
     Store = 0x25,
     /// Home agent to requester: the first `copyset` of them are; none, or the reason why not.
     StoreAck = 0x26,
+    /// Home agent to requester: with `DATA`, done, and what the word was before is in `copyset`
+    /// (its low half) and `offset`; without, not done, or the reason why not.
+    OperateAck = 0x27,
     /// A part of what one member tells another while directory entries are rebuilt.
     /// The body is records.
     Rebuild = 0x28,

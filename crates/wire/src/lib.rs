@@ -11,6 +11,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod atomic;
 mod codec;
 mod header;
 mod kind;
@@ -18,6 +19,7 @@ mod line;
 mod record;
 mod types;
 
+pub use atomic::{ATOMIC_LEN, AtomicOp};
 pub use codec::{
     HEADER_LEN, HeaderView, OWN_LEN, OwnView, WireError, decode, decode_header, encode,
 };

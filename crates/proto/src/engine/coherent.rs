@@ -79,6 +79,7 @@ impl<H: CoherentHost> Protocol<H> for FlowCc {
             }
             Role::Home if header.kind == Kind::Fetch => fetch(host, header),
             Role::Home if header.kind == Kind::Store => store(host, header),
+            Role::Home if header.kind == Kind::Operate => operate(host, header),
             Role::Home => home(host, header),
         }
     }
@@ -356,6 +357,22 @@ fn store<H: CoherentHost>(host: &mut H, header: &Header) {
     }
     let output = host.home(first, |home, _| home.agent.stored(header, stored));
     host.send(&output, Payload::Nothing);
+}
+
+/// What is to be done to a word of a block, by a requester that keeps no copy of it.
+fn operate<H: CoherentHost>(host: &mut H, header: &Header) {
+    host.note(Note::AtHome);
+    let defect = host.defect();
+    let mut outputs = Outputs::default();
+    let done = host.home(host.shards().of(header.tag), |home, memory| {
+        home.operate(header, memory, defect, &mut outputs)
+    });
+    if done == Storing::Write {
+        host.note(Note::StoredInPlace(header.tag));
+    }
+    for output in outputs.iter() {
+        host.send(output, Payload::Nothing);
+    }
 }
 
 fn shadow<H: CoherentHost>(host: &mut H, header: &Header) {

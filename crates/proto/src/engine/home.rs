@@ -2,7 +2,7 @@
 
 use super::Defect;
 use crate::Outputs;
-use crate::flowcc::{HomeAction, HomeAgent, Storing};
+use crate::flowcc::{HomeAction, HomeAgent, Operating, Storing};
 use crate::wire::{Header, Kind, Record, Tag};
 use alloc::vec::Vec;
 
@@ -25,6 +25,10 @@ pub trait Memory {
     fn gather(&mut self, tag: Tag) -> bool;
     /// Puts the nth of the whole blocks that the packet at hand brings in place.
     fn scatter(&mut self, tag: Tag, nth: u16);
+    /// Whether the packet at hand says what is to be done to a word of this block.
+    fn can_operate(&self, tag: Tag) -> bool;
+    /// Does it; what the word was before.
+    fn operate(&mut self, tag: Tag) -> u64;
 }
 
 /// What has become of a packet.
@@ -88,16 +92,50 @@ impl Home {
         memory: &mut impl Memory,
         defect: Option<Defect>,
     ) -> Storing {
-        if defect == Some(Defect::ForgetStores) {
-            self.agent.forget_stores();
-        }
-        let storing = match self.agent.store(header, tag, nth) {
-            Storing::Refuse if defect == Some(Defect::StoreShared) => Storing::Write,
-            storing => storing,
-        };
+        let storing = self.step(header, (tag, nth), defect);
         if storing == Storing::Write {
             memory.scatter(tag, nth);
         }
+        storing
+    }
+
+    /// What is to happen about the nth block of a packet that changes home's memory.
+    fn step(&mut self, header: &Header, (tag, nth): (Tag, u16), defect: Option<Defect>) -> Storing {
+        if defect == Some(Defect::ForgetStores) {
+            self.agent.forget_stores();
+        }
+        match self.agent.store(header, tag, nth) {
+            Storing::Refuse if defect == Some(Defect::StoreShared) => Storing::Write,
+            storing => storing,
+        }
+    }
+
+    /// Does what a packet says to a word, if that is what is to happen; whether it has, now or when
+    /// an earlier copy of the packet came, or why not.
+    pub fn operate(
+        &mut self,
+        header: &Header,
+        memory: &mut impl Memory,
+        defect: Option<Defect>,
+        outputs: &mut Outputs,
+    ) -> Storing {
+        let storing = match memory.can_operate(header.tag) {
+            true => self.step(header, (header.tag, 0), defect),
+            false => Storing::Ignore,
+        };
+        let what = match storing {
+            Storing::Write => {
+                let old = memory.operate(header.tag);
+                if defect != Some(Defect::ForgetOld) {
+                    *self.agent.operated_on(header) = old;
+                }
+                Operating::Done(old)
+            }
+            Storing::Written => Operating::Done(*self.agent.operated_on(header)),
+            Storing::Refuse => Operating::Refused,
+            Storing::Ignore => Operating::Ignored,
+        };
+        self.agent.operated(header, what, outputs);
         storing
     }
 

@@ -122,6 +122,9 @@ defects! {
     StoreShared,
     /// A home takes a late copy of such blocks for new ones.
     ForgetStores,
+    /// A home does not keep what a word was before it operated on it, which a late copy of the
+    /// packet is to be told.
+    ForgetOld,
     /// A node that needs room drops what a lock protects before the lock's home has it (GCP).
     DropSole,
     /// A home that is asked to take a lock says that it has it without looking.

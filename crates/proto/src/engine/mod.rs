@@ -19,6 +19,7 @@
 //! | what does a node do with objects? | [`Objects`] |
 //! | what does a node do with bounded memory? | [`Bounded`] |
 //! | what does a thread do that found no usable copy? | [`plan`], [`Access`] |
+//! | does a word come to an operation, or the operation go to the word? | [`Contention`] |
 //!
 //! Each of these values is a *section*: a host whose threads share a node puts a lock around each,
 //! and the functions here hold at most one at a time, in the steps that explorers take as atomic.
@@ -28,6 +29,7 @@ mod access;
 mod bounded;
 mod coherent;
 mod copies;
+mod delegating;
 mod home;
 mod host;
 pub mod keeping;
@@ -47,6 +49,7 @@ pub use access::{Access, Do, Entries, Plan, Purpose, Then, plan};
 pub use bounded::{BOUNDED, Bounded, BoundedHost};
 pub use coherent::{FlowCc, Role, follow, role, spread};
 pub use copies::{Answer, Copies};
+pub use delegating::{Contention, HOT};
 pub use home::{ACCEPT_EMPTY, Home, Memory, Served};
 pub use host::{CoherentHost, Defect, Host, Note, Payload};
 pub use lock::{AtHome, LockFx, NodeLock, Part as LockPart, Told, ended_life};

@@ -43,6 +43,7 @@ pub fn is_current(header: &Header, epoch: u32, incarnation: impl FnOnce(NodeId) 
                 | Kind::AcceptLoss
                 | Kind::Fetch
                 | Kind::Store
+                | Kind::Operate
         )
         || header.kind.asks_object()
         || header.kind.asks_bounded();

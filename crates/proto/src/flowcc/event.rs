@@ -29,6 +29,8 @@ pub struct Grant {
     /// it is one. For `Free`, the first object that is not given out;
     /// `copyset` is how many of them.
     pub tag: Tag,
+    /// `offset` of the answer.
+    pub(super) offset: u32,
     pub(super) flags: Flags,
 }
 
@@ -41,6 +43,17 @@ impl Grant {
     /// For `Store`: how many blocks, from the first on, home's memory has.
     pub fn stored(&self) -> u32 {
         self.copyset.0
+    }
+
+    /// For `Operate`: what the word was before, if it is done.
+    pub fn operated(&self) -> Option<u64> {
+        let old = u64::from(self.offset) << 32 | u64::from(self.copyset.0);
+        self.flags.has(Flags::DATA).then_some(old)
+    }
+
+    /// For `Operate`: nobody else has used the block for a while.
+    pub fn brings(&self) -> bool {
+        self.flags.has(Flags::BRING)
     }
 
     /// For `Alloc`: what was given is zeros.
@@ -166,6 +179,7 @@ impl Running {
             status: header.status,
             copyset: header.copyset,
             tag: header.tag,
+            offset: 0,
             flags: header.flags,
         };
         // Every copy of the request goes the way of the first, so all answers agree on who writes
@@ -187,6 +201,7 @@ impl Running {
             status: header.status,
             copyset: header.copyset,
             tag: header.tag,
+            offset: header.offset,
             flags: header.flags,
         };
         self.step = Step::Held(grant);

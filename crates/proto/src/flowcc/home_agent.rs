@@ -13,6 +13,7 @@ use super::forward::{self, Granted};
 use super::giving::Answer;
 use super::lock;
 use super::migration::{Migration, Moved, Mover};
+use super::operating::Turns;
 use super::score::{self, Route, Score, Verdict};
 use super::settle::{Early, Findings};
 use super::shards::{News, Shards};
@@ -112,6 +113,7 @@ pub struct HomeAgent {
     pub(super) withheld: bool,
     pub(super) calls: Answers<Answer>,
     pub(super) stores: Stores,
+    pub(super) turns: Turns,
     /// Who answers in place of sharers.
     pub(super) answering: Option<Box<dyn Answering>>,
     pub(super) mover: Mover,
@@ -193,6 +195,7 @@ impl HomeAgent {
             withheld: false,
             calls: Answers::default(),
             stores: Stores::default(),
+            turns: Turns::default(),
             answering: config.answering.map(|make| make()),
             mover: Mover::new(config.node, config.migration),
             made: config.epoch,
@@ -334,11 +337,15 @@ impl HomeAgent {
     /// Ends a period (§5.2.2): the hottest entries are to move. What can start at once is returned;
     /// the rest starts as locks and slots become free.
     pub fn end_period(&mut self) -> Vec<Output> {
-        let directory = &mut self.directory;
+        let (directory, turns) = (&mut self.directory, &mut self.turns);
+        turns.end_period();
         self.mover.end_period(|tag, hot| {
             let Some(entry) = directory.entry(tag) else {
                 return false;
             };
+            if hot && turns.recent(tag) {
+                return false;
+            }
             let (from, to) = if hot {
                 (Owner::Home, Owner::Wanted)
             } else {

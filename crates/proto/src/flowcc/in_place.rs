@@ -1,5 +1,5 @@
 //! Home's memory used in place: by the home's own threads, and by requesters that want bytes and
-//! keep no copy (`Fetch`).
+//! keep no copy (`Fetch`, `Store`, `Operate`).
 //!
 //! | home's memory may be | while the entry is | because |
 //! |---|---|---|
@@ -54,13 +54,19 @@ impl HomeAgent {
         ack.offset = 0;
         if blocks > 0 {
             ack.flags = ack.flags.and(Flags::DATA);
-        } else if self.findings.is_none() {
-            ack.reason = match self.directory.look(header.tag) {
-                None => self.directory.absence(header.tag),
-                Some(entry) if entry.owner == Owner::Lost => Reason::Lost,
-                Some(_) => Reason::None,
-            };
+        } else {
+            ack.reason = self.why_not_in_place(header.tag);
         }
         Output::new(Dest::Requester(header.requester), ack)
+    }
+
+    /// Why a block is not used in place: what no other way would mend, or nothing.
+    pub(super) fn why_not_in_place(&self, tag: Tag) -> Reason {
+        match self.directory.look(tag) {
+            _ if self.findings.is_some() => Reason::None,
+            None => self.directory.absence(tag),
+            Some(entry) if entry.owner == Owner::Lost => Reason::Lost,
+            Some(_) => Reason::None,
+        }
     }
 }

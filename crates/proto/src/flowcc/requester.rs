@@ -39,7 +39,7 @@ pub struct RequesterConfig {
 const EVENT: u64 = 6;
 const UNLOCK: u64 = 3;
 
-/// In a store's `offset`, when it begins: its blocks are those of the store before, whose epoch has
+/// In a store's or an operation's `offset`, when it begins: it is the one before, whose epoch has
 /// ended before there was an answer.
 pub const STORE_AGAIN: u32 = 1;
 
@@ -69,7 +69,7 @@ pub struct Requester {
     /// An event whose unlock waits for home to have the block.
     tail: Option<Running>,
     unlock: Option<Unlocking>,
-    /// The number of its last store, when its blocks were sent first.
+    /// The number of its last store or operation, when that was sent first.
     stored: Seq,
 }
 
@@ -150,7 +150,9 @@ impl Requester {
         let request = self.caller.begin(event.kind, event.tag, [tail, unlock]);
         let request = Header {
             offset: match event.kind {
-                Kind::Store => self.number_store(request.seq, event.offset == STORE_AGAIN),
+                Kind::Store | Kind::Operate => {
+                    self.number_store(request.seq, event.offset == STORE_AGAIN)
+                }
                 _ => event.offset,
             },
             reply_port: event.reply_port,
@@ -160,8 +162,8 @@ impl Requester {
         Self::outgoing(&self.caller, request)
     }
 
-    /// How far behind its own the number of a store is: the number under which its blocks were sent
-    /// first.
+    /// How far behind its own the number of a store or an operation is: the number under which it
+    /// was sent first.
     fn number_store(&mut self, seq: Seq, again: bool) -> u32 {
         if !again {
             self.stored = seq;
@@ -178,7 +180,7 @@ impl Requester {
         };
         let data = match request.kind {
             Kind::WriteBack => Data::Cache,
-            Kind::GuestAsk | Kind::Free | Kind::Store => Data::Operand,
+            Kind::GuestAsk | Kind::Free | Kind::Store | Kind::Operate => Data::Operand,
             _ => Data::None,
         };
         Output::with(to, request, data)
@@ -244,7 +246,8 @@ impl Requester {
             | Kind::GuestTell
             | Kind::AcceptLossAck
             | Kind::FetchAck
-            | Kind::StoreAck => current.done(header),
+            | Kind::StoreAck
+            | Kind::OperateAck => current.done(header),
             _ => return nothing,
         };
         current.settle(me);

@@ -17,10 +17,9 @@
 //! A home takes the blocks of a packet in order, and ends at the first one that is refused; the
 //! answer says how many it has.
 
-use super::directory::Owner;
 use super::home_agent::HomeAgent;
 use crate::call::PerRequester;
-use crate::wire::{Copyset, Header, Kind, Reason, RequesterId, Tag};
+use crate::wire::{Copyset, Header, Kind, RequesterId, Tag};
 use crate::{Dest, Output};
 use core::cmp::Ordering;
 use core::hash::Hasher;
@@ -47,6 +46,8 @@ struct Row {
     /// Blocks of this shard before this one are written.
     next: u16,
     refused: bool,
+    /// Of an operation on a word: what that was before.
+    old: u64,
 }
 
 /// The last store of each requester, as far as it concerns one shard. They outlive epochs.
@@ -87,6 +88,11 @@ impl Stores {
         }
     }
 
+    /// What the word was before the last operation of a requester.
+    pub fn old(&mut self, requester: RequesterId) -> &mut u64 {
+        &mut self.rows.row(requester).old
+    }
+
     /// Everything that decides what it will do.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         self.rows.fingerprint(into);
@@ -114,12 +120,8 @@ impl HomeAgent {
     pub fn stored(&self, header: &Header, blocks: u32) -> Output {
         let mut ack = header.answer(Kind::StoreAck, self.config.node);
         (ack.offset, ack.copyset) = (0, Copyset(blocks));
-        if blocks == 0 && self.findings.is_none() {
-            ack.reason = match self.directory.look(header.tag) {
-                None => self.directory.absence(header.tag),
-                Some(entry) if entry.owner == Owner::Lost => Reason::Lost,
-                Some(_) => Reason::None,
-            };
+        if blocks == 0 {
+            ack.reason = self.why_not_in_place(header.tag);
         }
         Output::new(Dest::Requester(header.requester), ack)
     }
@@ -136,7 +138,7 @@ mod tests {
     use super::*;
     use crate::CHUNK;
     use crate::flowcc::HomeConfig;
-    use crate::wire::{HomeId, Seq};
+    use crate::wire::{HomeId, Reason, Seq};
     use alloc::vec::Vec;
 
     const WHO: RequesterId = RequesterId { node: 3, slot: 5 };

@@ -393,6 +393,12 @@ impl Cache {
         status_of(self.controls[entry].word.load(Acquire))
     }
 
+    /// How often an entry has changed: each write, and each time that a block came or went.
+    pub fn changes(&self, entry: usize) -> Option<u64> {
+        let control = self.controls.get(entry)?;
+        Some(control.word.load(Relaxed) / VERSION)
+    }
+
     /// Locks an entry, whatever it holds.
     pub fn lock(&self, entry: usize) -> Locked<'_> {
         let control = &self.controls[entry];

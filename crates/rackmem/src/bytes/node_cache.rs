@@ -149,6 +149,11 @@ impl NodeCache {
         }
     }
 
+    /// How often an entry of the sets has changed.
+    pub fn changes(&self, entry: usize) -> Option<u64> {
+        self.sets.changes(entry)
+    }
+
     /// Whether a block is in the sets, and would be a page now.
     pub fn strays(&self, tag: Tag) -> bool {
         let used = |frames: &Frames, _| frames.is_used();

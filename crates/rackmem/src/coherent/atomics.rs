@@ -3,6 +3,7 @@
 use super::shared::Shared;
 use crate::bytes::value::Value;
 use crate::error::AccessError;
+use rackmem_proto::wire::AtomicOp;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -71,6 +72,8 @@ impl std::fmt::Debug for Bool {
 
 /// A value that lies in one word.
 trait InWord: Value {
+    /// The bits of a word that it has.
+    const MASK: u64;
     /// The word, with this value in its first bytes.
     fn into_word(self, word: u64) -> u64;
     /// The value in a word's first bytes.
@@ -80,13 +83,14 @@ trait InWord: Value {
 macro_rules! in_word {
     ($($value:ty, $bits:ty, $to:expr, $from:expr;)*) => {$(
         impl InWord for $value {
+            const MASK: u64 = <$bits>::MAX as u64;
+
             #[inline(always)]
             fn into_word(self, word: u64) -> u64 {
                 let to: fn($value) -> $bits = $to;
                 // Rust has no shift by all of a word's bits, and a value of eight bytes leaves
                 // nothing of the word.
-                let others = !u64::from(<$bits>::MAX);
-                word & others | u64::from(to(self))
+                word & !Self::MASK | u64::from(to(self))
             }
 
             #[inline(always)]
@@ -115,9 +119,14 @@ in_word! {
 }
 
 impl<T: Value> Shared<T> {
-    /// Changes the value if `f` says so, as one step; what was there before.
+    /// Changes the value if `f` says so, as one step; what was there before. `op`: the same as
+    /// something that its home can do.
     #[inline(always)]
-    fn step(&self, f: impl Fn(T) -> Option<T>) -> Result<T, AccessError>
+    fn step(
+        &self,
+        op: impl FnOnce() -> Option<AtomicOp>,
+        f: impl Fn(T) -> Option<T>,
+    ) -> Result<T, AccessError>
     where
         T: InWord,
     {
@@ -132,7 +141,10 @@ impl<T: Value> Shared<T> {
         if let Some(old) = self.hit_mut(hit) {
             return Ok(T::of_word(old));
         }
-        let old = self.node().fetch_update(self.addr(), f)?;
+        let old = match op() {
+            Some(op) => self.node().atomic(self.addr(), op)?,
+            None => self.node().fetch_update(self.addr(), f)?,
+        };
         self.found();
         Ok(T::of_word(old))
     }
@@ -144,7 +156,8 @@ macro_rules! atomic {
             /// Replaces the value; what was there before.
             #[inline]
             pub fn swap(&self, new: $value) -> Result<$value, AccessError> {
-                self.step(|_| Some(new))
+                let op = || bits::<$value>(0, new.into_word(0));
+                self.step(op, |_| Some(new))
             }
 
             /// Puts `new` where `expected` is, as one step. `Ok(Err(seen))` when something else was
@@ -156,7 +169,14 @@ macro_rules! atomic {
                 new: $value,
             ) -> Result<std::result::Result<$value, $value>, AccessError> {
                 let is = |old: $value| old.into_word(0) == expected.into_word(0);
-                let old = self.step(|old| is(old).then_some(new))?;
+                let op = || {
+                    Some(AtomicOp::CompareExchange {
+                        mask: <$value>::MASK,
+                        expected: expected.into_word(0),
+                        new: new.into_word(0),
+                    })
+                };
+                let old = self.step(op, |old| is(old).then_some(new))?;
                 Ok(if is(old) { Ok(old) } else { Err(old) })
             }
 
@@ -168,7 +188,8 @@ macro_rules! atomic {
                 f: impl Fn($value) -> Option<$value>,
             ) -> Result<std::result::Result<$value, $value>, AccessError> {
                 let changed = std::cell::Cell::new(false);
-                let old = self.step(|old| {
+                let nothing = || None;
+                let old = self.step(nothing, |old| {
                     let new = f(old);
                     changed.set(new.is_some());
                     new
@@ -185,25 +206,25 @@ macro_rules! numbers {
             /// Adds, an integer wrapping around; what was there before.
             #[inline]
             pub fn fetch_add(&self, n: $value) -> Result<$value, AccessError> {
-                self.step(|old| Some(Add::$add(old, n)))
+                self.step(|| Add::adding(n), |old| Some(Add::$add(old, n)))
             }
 
             /// Subtracts, an integer wrapping around; what was there before.
             #[inline]
             pub fn fetch_sub(&self, n: $value) -> Result<$value, AccessError> {
-                self.step(|old| Some(Add::$sub(old, n)))
+                self.step(|| Add::taking(n), |old| Some(Add::$sub(old, n)))
             }
 
             /// Keeps the larger one; what was there before.
             #[inline]
             pub fn fetch_max(&self, n: $value) -> Result<$value, AccessError> {
-                self.step(|old| Some(old.max(n)))
+                self.step(|| None, |old| Some(old.max(n)))
             }
 
             /// Keeps the smaller one; what was there before.
             #[inline]
             pub fn fetch_min(&self, n: $value) -> Result<$value, AccessError> {
-                self.step(|old| Some(old.min(n)))
+                self.step(|| None, |old| Some(old.min(n)))
             }
         }
     )*};
@@ -214,29 +235,40 @@ macro_rules! bits {
         impl Shared<$int> {
             /// Keeps bits that are set in both; what was there before.
             #[inline]
-            pub fn fetch_and(&self, bits: $int) -> Result<$int, AccessError> {
-                self.step(|old| Some(old & bits))
+            pub fn fetch_and(&self, set: $int) -> Result<$int, AccessError> {
+                let op = || bits::<$int>(set.into_word(0), 0);
+                self.step(op, |old| Some(old & set))
             }
 
             /// Sets bits; what was there before.
             #[inline]
-            pub fn fetch_or(&self, bits: $int) -> Result<$int, AccessError> {
-                self.step(|old| Some(old | bits))
+            pub fn fetch_or(&self, set: $int) -> Result<$int, AccessError> {
+                let word = set.into_word(0);
+                self.step(|| bits::<$int>(!word, word), |old| Some(old | set))
             }
 
             /// Turns bits around; what was there before.
             #[inline]
-            pub fn fetch_xor(&self, bits: $int) -> Result<$int, AccessError> {
-                self.step(|old| Some(old ^ bits))
+            pub fn fetch_xor(&self, set: $int) -> Result<$int, AccessError> {
+                let word = set.into_word(0);
+                self.step(|| bits::<$int>(u64::MAX, word), |old| Some(old ^ set))
             }
         }
     )*};
 }
 
-/// Addition as atomics do it.
+/// Keeps some bits of a value and turns some around.
+fn bits<T: InWord>(keep: u64, flip: u64) -> Option<AtomicOp> {
+    let keep = keep | !T::MASK;
+    Some(AtomicOp::Bits { keep, flip })
+}
+
+/// Addition as atomics do it, and as something that a home can do.
 trait Add: Sized {
     fn add(self, n: Self) -> Self;
     fn sub(self, n: Self) -> Self;
+    fn adding(self) -> Option<AtomicOp>;
+    fn taking(self) -> Option<AtomicOp>;
 }
 
 macro_rules! wrapping {
@@ -249,6 +281,14 @@ macro_rules! wrapping {
             #[inline(always)]
             fn sub(self, n: Self) -> Self {
                 self.wrapping_sub(n)
+            }
+            fn adding(self) -> Option<AtomicOp> {
+                let (mask, n) = (Self::MASK, self.into_word(0));
+                Some(AtomicOp::Add { mask, n })
+            }
+            fn taking(self) -> Option<AtomicOp> {
+                let (mask, n) = (Self::MASK, self.into_word(0).wrapping_neg());
+                Some(AtomicOp::Add { mask, n })
             }
         }
     )*};
@@ -264,6 +304,12 @@ macro_rules! floating {
             #[inline(always)]
             fn sub(self, n: Self) -> Self {
                 self - n
+            }
+            fn adding(self) -> Option<AtomicOp> {
+                None
+            }
+            fn taking(self) -> Option<AtomicOp> {
+                None
             }
         }
     )*};

@@ -80,6 +80,11 @@ impl Region {
 /// # }
 /// ```
 ///
+/// A number that several nodes change a little at a time stays at its home, which makes changes for
+/// them, each once; one that a node uses alone, or often at a time, comes to that node.
+/// This goes by counts (`docs/decisions/0109`). So a change that ends with
+/// [`RackError::Timeout`](crate::RackError::Timeout) or `NodeLost` may have been made.
+///
 /// The handle is an address and a node. Dropping it frees nothing:
 /// other nodes may have the address. [`Shared::free`] does.
 pub struct Shared<T> {

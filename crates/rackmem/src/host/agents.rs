@@ -4,6 +4,7 @@ use crate::bytes::memory::GlobalMemory;
 use crate::bytes::node_cache::{NodeCache, Other};
 use crate::config::migration::Migration;
 use crate::guest::Guest;
+use crate::host::atomics::Contended;
 use crate::host::bounded::BoundedItems;
 use crate::host::here::{Block, Here};
 use crate::host::hot::HotBlocks;
@@ -89,6 +90,8 @@ pub(crate) struct Agents {
     pub events: MissCounters,
     /// The blocks of most of them.
     pub hot: HotBlocks,
+    /// The blocks whose words they change, and others as well.
+    pub contended: Contended,
     pub packets: PacketStats,
 }
 
@@ -135,6 +138,7 @@ impl Agents {
             counters: AgentCounters::default(),
             events: MissCounters::default(),
             hot: HotBlocks::default(),
+            contended: Contended::default(),
             packets: PacketStats::default(),
         }
     }
@@ -320,6 +324,18 @@ impl Agents {
             false => home.agent.has_current(tag),
         };
         may.then(|| self.memory.block(tag).map(f)).flatten()
+    }
+
+    /// Does something to a word of this home in home's memory, if home's memory is all that there
+    /// is of its block.
+    pub fn at_home(&self, tag: Tag, f: impl FnOnce(&[AtomicU64]) -> u64) -> Option<u64> {
+        let mut home = self.homes[self.shards.of(tag)].lock().whole();
+        if !home.agent.has_alone(tag) {
+            return None;
+        }
+        let old = self.memory.block(tag).map(f)?;
+        home.agent.takes_turn(tag, self.node);
+        Some(old)
     }
 
     /// Makes zeros of free blocks from one on, of which no cache has anything.

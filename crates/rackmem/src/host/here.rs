@@ -19,7 +19,7 @@ use rackmem_proto::engine::{
     Part, Payload, Recovery, Replicated,
 };
 use rackmem_proto::flowcc::{LocalStatus, Migration, Settled, Shards};
-use rackmem_proto::wire::{Flags, Header, HomeId, Kind, MAX_BODY, NodeId, Record, Tag};
+use rackmem_proto::wire::{AtomicOp, Flags, Header, HomeId, Kind, MAX_BODY, NodeId, Record, Tag};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -181,6 +181,31 @@ impl engine::Memory for Memory<'_> {
             }
             Body::None => {}
         }
+    }
+
+    fn can_operate(&self, tag: Tag) -> bool {
+        self.operation(tag).is_some()
+    }
+
+    fn operate(&mut self, tag: Tag) -> u64 {
+        let Some((op, word)) = self.operation(tag) else {
+            return 0;
+        };
+        let old = word.load(Relaxed);
+        word.store(op.apply(old), Relaxed);
+        old
+    }
+}
+
+impl Memory<'_> {
+    /// What the packet at hand says is to be done, and to which word of this block.
+    fn operation(&self, tag: Tag) -> Option<(AtomicOp, &AtomicU64)> {
+        let Body::Bytes(bytes) = self.body else {
+            return None;
+        };
+        let (op, nth) = AtomicOp::from_bytes(bytes)?;
+        let word = self.memory.block(tag)?.get(nth as usize)?;
+        Some((op, word))
     }
 }
 

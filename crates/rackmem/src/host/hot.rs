@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// In an INSPECT's `offset`: hot blocks are asked for. Its tag is the place of the first.
 pub(crate) const ASK_HOT: u32 = 6;
-/// Bytes of one record: its place, the block, misses by reads and by writes, and which parts of it
-/// are stored to.
-pub(crate) const RECORD: usize = 40;
+/// Bytes of one record: its place, the block, misses by reads and by writes, which parts of it are
+/// stored to, and operations that its home did.
+pub(crate) const RECORD: usize = 48;
 /// Blocks that are counted at a time: one for each remainder of their addresses.
 const PLACES: usize = 256;
 /// Misses of others by which a block that is missed no more has lost its place.
@@ -34,12 +34,12 @@ const FEW: u64 = 4;
 /// let word = rack.node(0).alloc(0u64)?;
 /// let there = rack.node(1).attach::<u64>(word.addr())?;
 /// for _ in 0..10 {
-///     word.fetch_add(1)?; // each of them takes the block from the other
+///     word.fetch_add(1)?; // each of them takes the block from the other, or asks its home
 ///     there.fetch_add(1)?;
 /// }
 /// let hot: Vec<HotBlock> = rack.node(1).hot_blocks();
 /// let block = rack.node(1).block_size() as u64;
-/// assert!(hot.iter().any(|hot| hot.addr == word.addr() / block * block && hot.writes >= 9));
+/// assert!(hot.iter().any(|hot| hot.addr == word.addr() / block * block && hot.events() >= 9));
 /// # Ok(())
 /// # }
 /// ```
@@ -51,11 +51,20 @@ pub struct HotBlock {
     pub reads: u64,
     /// Writes that had to fetch it, or the right to write it.
     pub writes: u64,
+    /// Atomic operations on its words that its home did, in place of a miss.
+    pub at_home: u64,
     /// Of sixty-four equal parts of it, those that this node has been seen to change by plain
     /// stores to mapped memory since that was mapped, as bits, the first part's lowest: of a
     /// sample, and 0 where there is none. Nodes of which no two have a bit in common share the
     /// block, and nothing in it.
     pub written: u64,
+}
+
+impl HotBlock {
+    /// Times that it was waited for.
+    pub fn events(&self) -> u64 {
+        self.reads + self.writes + self.at_home
+    }
 }
 
 /// One of the blocks that are counted. Threads that count at one time may lose a miss.
@@ -66,6 +75,7 @@ struct Place {
     strength: AtomicU32,
     reads: AtomicU64,
     writes: AtomicU64,
+    at_home: AtomicU64,
 }
 
 /// The blocks that a node misses most, as far as no two of them want one place.
@@ -83,9 +93,12 @@ impl Default for HotBlocks {
 impl HotBlocks {
     /// A miss is over.
     pub fn count(&self, tag: Tag, kind: Kind) {
-        let writes = match kind {
-            Kind::ReadMiss => false,
-            Kind::WriteMiss | Kind::WriteShared => true,
+        let count = match kind {
+            Kind::ReadMiss => |place: &Place| place.reads.fetch_add(1, Relaxed),
+            Kind::WriteMiss | Kind::WriteShared => {
+                |place: &Place| place.writes.fetch_add(1, Relaxed)
+            }
+            Kind::Operate => |place: &Place| place.at_home.fetch_add(1, Relaxed),
             _ => return,
         };
         let mixed = tag.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -97,14 +110,12 @@ impl HotBlocks {
             }
             place.reads.store(0, Relaxed);
             place.writes.store(0, Relaxed);
+            place.at_home.store(0, Relaxed);
             place.block.store(tag.0 | 1, Relaxed);
         }
         let strength = place.strength.load(Relaxed);
         place.strength.store((strength + 1).min(STRENGTH), Relaxed);
-        match writes {
-            true => place.writes.fetch_add(1, Relaxed),
-            false => place.reads.fetch_add(1, Relaxed),
-        };
+        count(place);
     }
 
     /// Those that have been missed more than a few times, with their places.
@@ -114,11 +125,12 @@ impl HotBlocks {
                 addr: place.block.load(Relaxed) & !1,
                 reads: place.reads.load(Relaxed),
                 writes: place.writes.load(Relaxed),
+                at_home: place.at_home.load(Relaxed),
                 written: 0,
             };
             (at, hot)
         });
-        told.filter(|(_, hot)| hot.reads + hot.writes >= FEW)
+        told.filter(|(_, hot)| hot.events() >= FEW)
     }
 
     /// Those, the most missed first; `written` tells which parts of a block are stored to.
@@ -128,7 +140,7 @@ impl HotBlocks {
             ..hot
         });
         let mut all: Vec<HotBlock> = told.collect();
-        all.sort_by_key(|hot| std::cmp::Reverse(hot.reads + hot.writes));
+        all.sort_by_key(|hot| std::cmp::Reverse(hot.events()));
         all
     }
 }
@@ -144,7 +156,7 @@ pub(crate) fn inspect(
     let told = agents.hot.told();
     let records = told.filter(|(at, _)| *at >= header.tag.0).map(|(at, hot)| {
         let written = agents.cache.written(Tag(hot.addr));
-        [at, hot.addr, hot.reads, hot.writes, written]
+        [at, hot.addr, hot.reads, hot.writes, written, hot.at_home]
             .map(u64::to_be_bytes)
             .concat()
     });
@@ -153,11 +165,12 @@ pub(crate) fn inspect(
 
 /// From a record: the place, and what is there.
 pub(crate) fn decode(record: &[u8]) -> Option<(u64, HotBlock)> {
-    let [at, addr, reads, writes, written] = rows::words(record)?;
+    let [at, addr, reads, writes, written, at_home] = rows::words(record)?;
     let hot = HotBlock {
         addr,
         reads,
         writes,
+        at_home,
         written,
     };
     Some((at, hot))
@@ -180,11 +193,13 @@ mod tests {
             hot.count(Tag((100 + round) * BLOCK), Kind::ReadMiss);
             hot.count(Tag(7 * BLOCK), Kind::EvictModified);
         }
+        (0..3).for_each(|_| hot.count(Tag(7 * BLOCK), Kind::Operate));
         let all = hot.all(|_| 5);
         let first = HotBlock {
             addr: 7 * BLOCK,
             reads: 0,
             writes: 2000,
+            at_home: 3,
             written: 5,
         };
         assert_eq!(all[0], first);
@@ -209,12 +224,13 @@ mod tests {
 
     #[test]
     fn records_are_read_as_they_were_written() {
-        let words = [3u64, 0x1000, 5, u64::MAX, 9];
+        let words = [3u64, 0x1000, 5, u64::MAX, 9, 7];
         let record = words.map(u64::to_be_bytes).concat();
         let hot = HotBlock {
             addr: 0x1000,
             reads: 5,
             writes: u64::MAX,
+            at_home: 7,
             written: 9,
         };
         assert_eq!(decode(&record), Some((3, hot)));

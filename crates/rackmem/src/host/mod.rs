@@ -7,6 +7,7 @@ pub(crate) mod ahead;
 pub(crate) mod alloc;
 pub(crate) mod arenas;
 pub(crate) mod askers;
+mod atomics;
 pub(crate) mod bounded;
 pub(crate) mod bulk;
 mod caching;

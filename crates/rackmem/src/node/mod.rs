@@ -19,7 +19,7 @@ use crate::host::locks::table::LockMetrics;
 use crate::host::metrics::NodeMetrics;
 use crate::host::told::NodeReport;
 use rackmem_fabric::PacketCounts;
-use rackmem_proto::wire::{Contract, Kind, Tag};
+use rackmem_proto::wire::{AtomicOp, Contract, Kind, Tag};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -250,7 +250,7 @@ impl Node {
     #[inline]
     pub fn load(&self, addr: u64) -> Result<u64, AccessError> {
         let (tag, at) = self.word(addr)?;
-        self.inner.access.read(tag, |words| words[at].load(Relaxed))
+        self.inner.access.look(tag, at)
     }
 
     /// Changes the word at an address that is a multiple of eight, if `f` says so;
@@ -280,7 +280,14 @@ impl Node {
     /// Those of [`Node::load`].
     #[inline]
     pub fn fetch_add(&self, addr: u64, n: u64) -> Result<u64, AccessError> {
-        self.fetch_update(addr, |old| Some(old.wrapping_add(n)))
+        self.atomic(addr, AtomicOp::Add { mask: u64::MAX, n })
+    }
+
+    /// Does something to the word at an address that is a multiple of eight; what was there before.
+    #[inline]
+    pub(crate) fn atomic(&self, addr: u64, op: AtomicOp) -> Result<u64, AccessError> {
+        let (tag, at) = self.word(addr)?;
+        self.inner.access.atomic(tag, at, op)
     }
 
     /// Stores to the word at an address that is a multiple of eight.
@@ -290,9 +297,7 @@ impl Node {
     #[inline]
     pub fn store(&self, addr: u64, value: u64) -> Result<(), AccessError> {
         let (tag, at) = self.word(addr)?;
-        self.inner
-            .access
-            .write(tag, |words| words[at].store(value, Relaxed))
+        self.inner.access.replace(tag, at, value)
     }
 
     #[inline]

@@ -73,7 +73,8 @@ impl ExplorerNode {
                 Do::Use => self.perform(at, fx),
                 Do::Over(then) => {
                     let thread = &mut self.threads[at];
-                    let stores = event.purpose() == Purpose::Call(Kind::Store);
+                    let stores = [Kind::Store, Kind::Operate].map(Purpose::Call);
+                    let stores = stores.contains(&event.purpose());
                     match (then, thread.client.stored) {
                         (Then::Done | Then::Fail(Reason::Lost), _) => thread.finish(),
                         (_, Stored::Refused) if stores => fx.seen.see(Witness::StoreRefused),

@@ -248,7 +248,7 @@ impl ExplorerRack {
         let node = part as NodeId;
         !entry.away
             && lock::acquire(&mut word, kind.locks_shared())
-            && tables::check(kind, node, entry.status, entry.copyset)
+            && (kind == Kind::Operate || tables::check(kind, node, entry.status, entry.copyset))
     }
 
     /// A block's entry at its home, and in the switch if it is there.

@@ -44,6 +44,12 @@ impl Form for Value {
         }
     }
 
+    fn operate(&mut self, body: &Body) -> u64 {
+        let found = self[0];
+        self.put(0, body);
+        found.into()
+    }
+
     fn len(body: &Body) -> u32 {
         u32::from(body.len) * WORD_BYTES
     }
@@ -95,7 +101,7 @@ pub fn packets(output: &Output, load: &Load<Value>, segments: u8, into: &mut Vec
         return into.push(telling(output, records));
     }
     let segments = match output.header.kind {
-        Kind::Store => 1,
+        Kind::Store | Kind::Operate => 1,
         _ => segments.clamp(1, WORDS as u8),
     };
     for (to, header) in output.copies(host) {

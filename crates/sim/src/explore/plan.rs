@@ -50,6 +50,9 @@ impl ExplorerNode {
         };
         match self.plan(op, at, layout) {
             Plan::Wait => Next::Nothing,
+            Plan::Want(_, Some(Purpose::Call(Kind::Operate))) if thread.refused => {
+                Next::Again(Kind::Operate, op.block())
+            }
             // What only an epoch refuses is not refused again.
             Plan::Want(_, Some(Purpose::Call(_))) => Next::Free,
             Plan::Want(_, Some(purpose)) if thread.refused => {
@@ -75,6 +78,7 @@ impl ExplorerNode {
             Op::Fetch(_) => Want::Long(tag, false),
             Op::WriteInPlace(_) if self.site.books().has_alone(tag) => return Plan::InPlace,
             Op::Store(_) => Want::Long(tag, true),
+            Op::Swap(_) => Want::Operate(tag),
             Op::Read(_) => Want::Copy(tag, false),
             Op::Write(_) | Op::WriteInPlace(_) => Want::Copy(tag, true),
             Op::Evict(_) => {

@@ -35,6 +35,10 @@ pub enum Op {
     /// Have the block's home store a value that nothing else ever stores, and keep no copy, if
     /// home's memory is all that there is of it; otherwise as [`Op::Write`].
     Store(u8),
+    /// Have the block's home replace what is there by a value that nothing else ever stores, and
+    /// tell what was there, if home's memory is all that there is of it;
+    /// otherwise as [`Op::Write`].
+    Swap(u8),
     /// Go on with what home has of a block whose last content died with a node;
     /// of another one it changes nothing.
     AcceptLoss(u8),
@@ -51,6 +55,7 @@ impl Op {
         | Op::Fetch(block)
         | Op::WriteInPlace(block)
         | Op::Store(block)
+        | Op::Swap(block)
         | Op::AcceptLoss(block)) = self;
         block
     }

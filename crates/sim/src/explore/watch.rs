@@ -13,7 +13,7 @@ use rackmem_proto::Output;
 use rackmem_proto::engine::{Access, Change, Do, Host, Note, Purpose, Role, Then, role};
 use rackmem_proto::flowcc::{HomeCounters, Interrupted, LocalStatus, Step};
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Copyset, GlobalStatus, Header, Kind, Reason, Tag};
+use rackmem_proto::wire::{Copyset, Flags, GlobalStatus, Header, Kind, Reason, RequesterId, Tag};
 
 /// An entry: its lock, its status, its copyset, and whether the switch has it.
 type Entry = (u16, GlobalStatus, Copyset, bool);
@@ -35,6 +35,8 @@ pub struct Seen {
     pub homecomings: Homecomings,
     /// Writes that its home has stored for requesters that keep no copy.
     stores: Vec<u8>,
+    /// What the last operation of each requester has found here, which it is to be told.
+    found: Vec<(RequesterId, u8)>,
 }
 
 impl Thread {
@@ -97,7 +99,7 @@ impl ExplorerNode {
     /// What is sent. A home answers who keeps no copy: the reader's moment is this one,
     /// whenever the answer comes.
     pub(super) fn watch_sent(
-        &self,
+        &mut self,
         asked: Option<Kind>,
         output: &Output,
         load: Load<Value>,
@@ -114,7 +116,42 @@ impl ExplorerNode {
                     .extend(block.map(|block| Observation::Read(block, words)));
                 Load::Nothing
             }
+            (Kind::OperateAck, load) => {
+                self.watch_told(&output.header, fx);
+                load
+            }
             (_, load) => load,
+        }
+    }
+
+    /// A home tells what an operation has found: to a copy of its packet, what it told the first.
+    fn watch_told(&mut self, ack: &Header, fx: &mut Effects<'_>) {
+        if !ack.flags.has(Flags::DATA) {
+            return;
+        }
+        let block = fx.layout.block(ack.tag);
+        let told = ack.copyset.0 as u8;
+        let found = fx.observed.iter().rev().find_map(|seen| match seen {
+            Observation::Wrote(at, found, _) if Some(*at) == block => Some(found[0]),
+            _ => None,
+        });
+        let mut rows = self.seen.found.iter_mut();
+        let row = rows.find(|row| row.0 == ack.requester);
+        let expected = match (found, row) {
+            (Some(found), Some(row)) => {
+                row.1 = found;
+                found
+            }
+            (Some(found), None) => {
+                self.seen.found.push((ack.requester, found));
+                found
+            }
+            (None, Some(row)) => row.1,
+            (None, None) => return,
+        };
+        if told != expected {
+            let detail = format!("an operation found {expected}, and is told {told}");
+            fx.complaint = Some(("a write happens once", "§5.3.1", detail));
         }
     }
 
@@ -266,7 +303,7 @@ impl ExplorerNode {
         let words = self.site.cache.words(fx.layout.tag(block));
         match op {
             Op::Read(_) | Op::Fetch(_) => fx.observed.push(Observation::Read(block, *words)),
-            Op::Write(_) | Op::WriteInPlace(_) | Op::Store(_) => {
+            Op::Write(_) | Op::WriteInPlace(_) | Op::Store(_) | Op::Swap(_) => {
                 fx.observed.push(Observation::Wrote(block, *words, written));
                 *words = written;
             }

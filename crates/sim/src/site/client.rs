@@ -21,6 +21,19 @@ pub enum Want {
     Ask(Purpose, (Tag, u32)),
     /// A block of a long range, to read or to write it whole: by its copy that is here, or at home.
     Long(Tag, bool),
+    /// That something is done to a word of this block, by its copy that is here, or at home.
+    Operate(Tag),
+}
+
+impl Want {
+    /// Whether it changes the block that it is about.
+    fn writes(self) -> bool {
+        match self {
+            Want::Copy(_, writes) | Want::Long(_, writes) => writes,
+            Want::Operate(_) => true,
+            Want::Leave(_) | Want::Ask(..) => false,
+        }
+    }
 }
 
 /// What a step has come to.
@@ -57,14 +70,15 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
     /// Looks whether a thread has what it wants. If not, begins what it takes to get it,
     /// which may be that another block leaves the cache: then the thread looks again.
     pub fn attempt(&mut self, client: &mut Client<B>, want: Want, now: u64) -> Did {
-        let (purpose, at) = match self.means(client.stored, want) {
+        let want = self.means(client.stored, want);
+        let (purpose, at) = match want {
             Want::Ask(purpose, at) => (purpose, at),
             Want::Leave(tag) => {
                 self.cache.reserve(tag);
                 return self.evict(client, tag, now);
             }
-            Want::Copy(tag, writes) | Want::Long(tag, writes) => {
-                match self.cache.plan(tag, writes) {
+            Want::Copy(tag, _) | Want::Long(tag, _) | Want::Operate(tag) => {
+                match self.cache.plan(tag, want.writes()) {
                     Plan::Hit(_) => return Did::Hit,
                     Plan::Wait => return Did::Park(Some(tag)),
                     Plan::WaitForRoom => return Did::Park(None),
@@ -76,13 +90,16 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
         self.start(client, purpose, at, now)
     }
 
-    /// A want that is not of a long range.
+    /// What a want comes to, of which a home may be asked.
     pub fn means(&self, stored: Stored, want: Want) -> Want {
-        let Want::Long(tag, writes) = want else {
-            return want;
-        };
         let stored = mutate::stored(stored, self.mutation);
-        match stored.asks(writes, self.cache.copy(tag).is_some()) {
+        let cached = |tag| self.cache.copy(tag).is_some();
+        let (tag, writes, asks) = match want {
+            Want::Long(tag, writes) => (tag, writes, stored.asks(writes, cached(tag))),
+            Want::Operate(tag) => (tag, true, stored.asks_once(Kind::Operate, cached(tag))),
+            _ => return want,
+        };
+        match asks {
             Some((kind, offset)) => Want::Ask(Purpose::Call(kind), (tag, offset)),
             None => Want::Copy(tag, writes),
         }
@@ -128,8 +145,8 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
             Do::Left => self.copies.left(tag),
             Do::Wait | Do::Use | Do::Held => {}
             Do::Over(then) => {
-                if event.purpose() == Purpose::Call(Kind::Store) {
-                    (client.stored, *then) = Stored::after(*then, client.engine.step());
+                if let Purpose::Call(kind @ (Kind::Store | Kind::Operate)) = event.purpose() {
+                    (client.stored, *then) = Stored::after(kind, *then, client.engine.step());
                 }
                 client.event = None;
                 match (*then, event.purpose().leaves()) {

@@ -163,6 +163,19 @@ impl<B: Form> engine::Memory for Memory<B> {
             block.put(0, body);
         }
     }
+
+    fn can_operate(&self, _: Tag) -> bool {
+        self.came.is_some()
+    }
+
+    fn operate(&mut self, tag: Tag) -> u64 {
+        let Some((_, body)) = &self.came else {
+            return 0;
+        };
+        let block = self.blocks.entry(tag).or_insert_with(B::zeroes);
+        self.found = Some(block.clone());
+        block.operate(body)
+    }
 }
 
 impl<B: Form, X: Speaks<B>> Site<B, X> {

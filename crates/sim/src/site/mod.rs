@@ -37,6 +37,10 @@ pub trait Form: Clone + Hash + Debug {
     fn zeroes() -> Self;
     /// Puts a packet's bytes where it says that they belong; what lies outside is left out.
     fn put(&mut self, offset: u32, body: &Self::Body);
+    /// Does to a word what a packet says; what the word was before.
+    fn operate(&mut self, _body: &Self::Body) -> u64 {
+        0
+    }
     /// How many bytes there are, as roles count them.
     fn len(body: &Self::Body) -> u32;
     /// The records that they are.

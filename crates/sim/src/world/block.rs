@@ -7,7 +7,7 @@
 use crate::site::Form;
 use rackmem_proto::CHUNK;
 use rackmem_proto::abd::first_line;
-use rackmem_proto::wire::{GRANULES, HomeId, MAX_BLOCK, NodeId, Record, Tag};
+use rackmem_proto::wire::{ATOMIC_LEN, AtomicOp, GRANULES, HomeId, MAX_BLOCK, NodeId, Record, Tag};
 use std::rc::Rc;
 
 /// Bytes of a block, as packets count them.
@@ -36,6 +36,18 @@ impl Form for Block {
         if let Some(part) = self.get_mut(at..at + words.len()) {
             part.copy_from_slice(words);
         }
+    }
+
+    fn operate(&mut self, body: &Rc<[u64]>) -> u64 {
+        let words = body.iter().take(ATOMIC_LEN / 8);
+        let bytes: Vec<u8> = words.flat_map(|word| word.to_be_bytes()).collect();
+        let Some((op, nth)) = AtomicOp::from_bytes(&bytes) else {
+            return 0;
+        };
+        let Some(word) = self.get_mut(nth as usize) else {
+            return 0;
+        };
+        std::mem::replace(word, op.apply(*word))
     }
 
     fn len(words: &Rc<[u64]>) -> u32 {

@@ -50,13 +50,15 @@ pub struct Mix {
     pub fetch: u32,
     /// Writes of whole blocks at their homes, as of long ranges.
     pub store: u32,
+    /// Increments of a counter at its home, by threads that keep no copy.
+    pub operate: u32,
 }
 
 impl Mix {
     /// All shares.
     pub fn sum(&self) -> u32 {
         let cached = self.read + self.write + self.add;
-        cached + self.hold + self.alloc + self.fetch + self.store
+        cached + self.hold + self.alloc + self.fetch + self.store + self.operate
     }
 }
 
@@ -198,6 +200,7 @@ impl Default for Config {
                 alloc: 0,
                 fetch: 0,
                 store: 0,
+                operate: 0,
             },
             faults: Faults::NONE,
             failures: Failures::NONE,

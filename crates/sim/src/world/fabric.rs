@@ -229,7 +229,9 @@ impl Fabric {
     pub fn send(&mut self, output: &Output, words: &[u64]) {
         for (to, header) in output.copies(self.hosts()) {
             // Blocks of long ranges travel whole, as many as one packet holds.
-            if words.is_empty() || matches!(header.kind, Kind::FetchAck | Kind::Store) {
+            if words.is_empty()
+                || matches!(header.kind, Kind::FetchAck | Kind::Store | Kind::Operate)
+            {
                 self.post(to, header, words);
                 continue;
             }

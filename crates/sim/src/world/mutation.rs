@@ -107,7 +107,7 @@ impl Mutation {
     }
 
     /// Those of what a thread does that found no usable copy.
-    pub const OF_AN_ACCESS: [Mutation; 10] = [
+    pub const OF_AN_ACCESS: [Mutation; 11] = [
         Mutation::Node(Defect::InstallInPart),
         Mutation::Node(Defect::UnlockFirst),
         Mutation::Node(Defect::TakeRefusal),
@@ -117,6 +117,7 @@ impl Mutation {
         Mutation::Node(Defect::FetchLocked),
         Mutation::Node(Defect::StoreShared),
         Mutation::Node(Defect::ForgetStores),
+        Mutation::Node(Defect::ForgetOld),
         Mutation::StoreAnew,
     ];
 
@@ -190,7 +191,7 @@ impl Mutation {
     pub const OF_LOCKS: [Defect; 2] = [Defect::EnterFirst, Defect::ForgetOwnReport];
 
     /// All of coherent memory that worlds play.
-    pub const ALL: [Mutation; 45] = [
+    pub const ALL: [Mutation; 46] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
         Mutation::Node(Defect::SkipWriteBack),
@@ -235,6 +236,7 @@ impl Mutation {
         Mutation::Node(Defect::FetchLocked),
         Mutation::Node(Defect::StoreShared),
         Mutation::Node(Defect::ForgetStores),
+        Mutation::Node(Defect::ForgetOld),
         Mutation::StoreAnew,
     ];
 
@@ -243,7 +245,12 @@ impl Mutation {
         matches!(
             self,
             Mutation::StoreAnew
-                | Mutation::Node(Defect::FetchLocked | Defect::StoreShared | Defect::ForgetStores)
+                | Mutation::Node(
+                    Defect::FetchLocked
+                        | Defect::StoreShared
+                        | Defect::ForgetStores
+                        | Defect::ForgetOld
+                )
         )
     }
 }

@@ -19,6 +19,8 @@ pub enum Action {
     Fetch,
     /// Write all of it, and keep no copy.
     Store,
+    /// Increment a counter at its home, and keep no copy.
+    Operate,
 }
 
 impl Action {
@@ -79,6 +81,7 @@ impl Operation {
             (mix.add, Action::Add),
             (mix.fetch, Action::Fetch),
             (mix.store, Action::Store),
+            (mix.operate, Action::Operate),
         ] {
             if draw < share {
                 return Operation::Access(block, counter, action);

@@ -22,7 +22,7 @@ use crate::site::{Cache, Copied, Site};
 use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, Migration, ShadowConfig};
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::{SWITCH, SwitchConfig};
-use rackmem_proto::wire::{Copyset, Dest, NodeId, RequesterId, Tag};
+use rackmem_proto::wire::{Copyset, Dest, Header, Kind, NodeId, RequesterId, Tag};
 use std::collections::VecDeque;
 use std::ops::Add;
 
@@ -368,7 +368,7 @@ impl World {
                     let (passed, stored) = (node.passed, node.seen.stored.take());
                     self.look_after(id);
                     if let Some(tag) = stored {
-                        self.written_at(id, tag, packet.header.requester);
+                        self.written_at(id, tag, &packet.header);
                     }
                     if passed {
                         self.answer(packet.header.requester, packet);
@@ -406,11 +406,17 @@ impl World {
     }
 
     /// A block has been put in place at home for a requester: this is when it is written.
-    fn written_at(&mut self, home: NodeId, tag: Tag, by: RequesterId) {
-        let (index, node) = (self.thread_of(by), &mut self.nodes[usize::from(home)]);
+    fn written_at(&mut self, home: NodeId, tag: Tag, header: &Header) {
+        let (index, node) = (
+            self.thread_of(header.requester),
+            &mut self.nodes[usize::from(home)],
+        );
         if let Some(thread) = self.threads.get_mut(index).filter(|_| !node.lease.alone) {
             let (oracle, record) = (&mut self.oracle, &mut self.record);
-            thread.stored(tag, node.memory(tag), oracle, record);
+            match header.kind {
+                Kind::Operate => thread.operated(tag, node.memory(tag), oracle, record),
+                _ => thread.stored(tag, node.memory(tag), oracle, record),
+            }
         }
     }
 

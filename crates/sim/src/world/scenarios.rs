@@ -57,6 +57,7 @@ const BASE: Config = Config {
         alloc: 0,
         fetch: 0,
         store: 0,
+        operate: 0,
     },
     faults: Faults::NONE,
     failures: Failures::NONE,

@@ -112,6 +112,10 @@ fn smaller(config: &Config, invariant: &str) -> Vec<Config> {
             store: 0,
             ..now.mix
         },
+        Mix {
+            operate: 0,
+            ..now.mix
+        },
     ] {
         if mix.sum() > 0 {
             offer(Config { mix, ..now });

@@ -23,6 +23,7 @@ mod objects;
 mod objects_sim;
 mod often;
 mod python;
+mod words;
 
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
@@ -51,6 +52,7 @@ Examples:
   rackmem bench bulk --size 1G --fabric udp      a slice of 1 GiB, written at home, read remotely
   rackmem bench micro --nodes 4                  sharing 0 to 100% in every mode
   rackmem bench micro --hosts 4 --switch user    the same on a rack of network namespaces (root)
+  rackmem bench words --fabric udp               a word that several nodes add to, with and without its block
   rackmem bench lock                             every kind of lock: local, remote, hand-off, contended
   rackmem bench dbm                              a database under one lock, of every kind, beside pthread's
   rackmem bench objects                          reads of whole objects beside a copy and beside versions, CRC, locks
@@ -92,6 +94,8 @@ enum Bench {
     Bulk(bulk::BulkArgs),
     /// Measure throughput by sharing ratio, in every mode (Concordia paper, §7.2)
     Micro(micro::MicroArgs),
+    /// Measure one word that several nodes add to: the block comes, or the home adds
+    Words(words::WordsArgs),
     /// Measure locks: local, remote, hand-off, contended; beside other locks, Redis and etcd
     Lock(lock::LockArgs),
     /// Measure a hash and a tree database under one lock, of every kind (Soul paper, Fig. 8)
@@ -161,6 +165,9 @@ pub fn run(args: &BenchArgs, json: bool, options: BTreeMap<String, String>) -> R
         }),
         Bench::Miss(args) => bench.plain("miss", args.often.runs, &mut |_, report, tell| {
             miss::run(args, report, tell)
+        }),
+        Bench::Words(args) => bench.plain("words", args.often.runs, &mut |_, report, tell| {
+            words::run(args, report, tell)
         }),
         Bench::Bulk(args) => bench.plain("bulk", args.often.runs, &mut |_, report, tell| {
             bulk::run(args, report, tell)

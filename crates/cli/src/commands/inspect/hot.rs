@@ -13,6 +13,8 @@ pub struct OfNode {
     /// Misses.
     pub reads: u64,
     pub writes: u64,
+    /// Operations that the block's home did for it.
+    pub at_home: u64,
     /// Parts that it stores to, as bits; 0: that is not known.
     pub written: u64,
 }
@@ -30,12 +32,13 @@ impl Hot {
     }
 
     fn misses(&self) -> u64 {
-        self.sum(|node| node.reads + node.writes)
+        self.sum(|node| node.reads + node.writes + node.at_home)
     }
 
     /// Nodes that write it: two of them take it from each other.
     fn writers(&self) -> usize {
-        self.nodes.iter().filter(|node| node.writes > 0).count()
+        let changes = |node: &&OfNode| node.writes + node.at_home > 0;
+        self.nodes.iter().filter(changes).count()
     }
 
     /// Whether nodes that store to it store to different parts. `None`: there are not two of which
@@ -75,6 +78,7 @@ pub fn by_block(told: &[Option<Vec<HotBlock>>]) -> Vec<Hot> {
                 node,
                 reads: hot.reads,
                 writes: hot.writes,
+                at_home: hot.at_home,
                 written: hot.written,
             });
         }
@@ -99,15 +103,16 @@ pub fn rates(
         let before = before.get(node).and_then(Option::as_ref);
         let old = |addr| before.and_then(|old| old.iter().find(|old| old.addr == addr));
         let rates = now.as_ref()?.iter().map(|hot| {
-            let (reads, writes) = old(hot.addr).map_or((0, 0), |old| (old.reads, old.writes));
+            let old = old(hot.addr).map_or([0; 3], |old| [old.reads, old.writes, old.at_home]);
             HotBlock {
                 addr: hot.addr,
-                reads: risen(hot.reads, reads),
-                writes: risen(hot.writes, writes),
+                reads: risen(hot.reads, old[0]),
+                writes: risen(hot.writes, old[1]),
+                at_home: risen(hot.at_home, old[2]),
                 written: hot.written,
             }
         });
-        Some(rates.filter(|hot| hot.reads + hot.writes > 0).collect())
+        Some(rates.filter(|hot| hot.events() > 0).collect())
     });
     by_block(&new.collect::<Vec<_>>())
 }
@@ -128,6 +133,7 @@ pub fn table(title: &str, hot: &[Hot], regions: &[RegionInfo], most: usize) -> T
         ("region", Align::Left),
         ("reads", Align::Right),
         ("writes", Align::Right),
+        ("at home", Align::Right),
         ("nodes", Align::Left),
     ];
     let mut table = Table::new(title, &columns);
@@ -149,6 +155,7 @@ pub fn table(title: &str, hot: &[Hot], regions: &[RegionInfo], most: usize) -> T
             &region,
             &hot.sum(|node| node.reads).to_string(),
             &hot.sum(|node| node.writes).to_string(),
+            &hot.sum(|node| node.at_home).to_string(),
             &nodes,
         ]);
     }
@@ -163,7 +170,7 @@ pub fn object(hot: &Hot, regions: &[RegionInfo]) -> Value {
         .iter()
         .map(|of| {
             json!({
-                "node": of.node, "reads": of.reads, "writes": of.writes,
+                "node": of.node, "reads": of.reads, "writes": of.writes, "at_home": of.at_home,
                 "written": (of.written != 0).then(|| parts(of.written)),
             })
         })
@@ -186,6 +193,7 @@ mod tests {
             addr,
             reads,
             writes,
+            at_home: 0,
             written: 0,
         }
     }
@@ -195,6 +203,7 @@ mod tests {
             node,
             reads,
             writes,
+            at_home: 0,
             written: 0,
         }
     }

@@ -187,7 +187,7 @@ impl WorldArgs {
             config.copies = 1;
         }
         if self.long || self.defect.is_some_and(Mutation::is_of_long_ranges) {
-            (config.mix.fetch, config.mix.store) = (3, 3);
+            (config.mix.fetch, config.mix.store, config.mix.operate) = (3, 3, 3);
             config.segment = Config::WHOLE_BLOCKS;
         }
         for part in &self.without {

@@ -2,7 +2,7 @@
 //! (`inside-*`).
 
 use super::super::scenario::Op::{
-    AcceptLoss, Evict, Fetch, HoldRead, HoldWrite, Read, Store, Write, WriteInPlace,
+    AcceptLoss, Evict, Fetch, HoldRead, HoldWrite, Read, Store, Swap, Write, WriteInPlace,
 };
 use super::super::scenario::{Failure, Scenario};
 use super::super::witness::Witness::{
@@ -77,6 +77,18 @@ pub const EPOCHS: &[Scenario] = &[
         deep: and_epochs(SOME, 1),
         sometimes: &[Stored, StoreRefused, Fenced],
         size: size(27_589, 55_224),
+        ..BASE
+    },
+    Scenario {
+        name: "epoch-swaps",
+        shows: "home operates once for who keeps no copy, also when the answer is cut off with its epoch",
+        programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Swap(0), Swap(0)])],
+        homes: &[0],
+        failures: &[Failure::Nothing],
+        budget: and_epochs(NONE, 1),
+        deep: and_epochs(SOME, 1),
+        sometimes: &[Stored, StoreRefused, Fenced],
+        size: size(32_126, 61_647),
         ..BASE
     },
     Scenario {

@@ -1,7 +1,7 @@
 //! Racks whose members stay.
 
 use super::super::scenario::Op::{
-    Evict, Fetch, HoldRead, HoldWrite, Read, Store, Write, WriteInPlace,
+    Evict, Fetch, HoldRead, HoldWrite, Read, Store, Swap, Write, WriteInPlace,
 };
 use super::super::scenario::Scenario;
 use super::super::witness::Witness::{
@@ -63,6 +63,27 @@ pub const STEADY: &[Scenario] = &[
         deep: and_moves(SOME, 2),
         sometimes: &[Stored, StoreRefused, Migrated, Returned],
         size: size(671_488, 1_789_042),
+        ..SWITCH
+    },
+    Scenario {
+        name: "home-swaps",
+        shows: "home operates on a word for who keeps no copy, once, and tells each copy of the packet the same",
+        programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Swap(0), Swap(0)])],
+        homes: &[0],
+        sometimes: &[Stored, StoreRefused, EvictedDirty],
+        size: size(117_474, 339_837),
+        ..BASE
+    },
+    Scenario {
+        name: "switch-swaps",
+        shows: "the same where the switch has the entry, which home then takes back",
+        programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Swap(0), Swap(0)])],
+        homes: &[0],
+        in_switch: &[0],
+        budget: NONE,
+        deep: SOME,
+        sometimes: &[Stored, StoreRefused, Returned],
+        size: size(206_426, 540_833),
         ..SWITCH
     },
     Scenario {

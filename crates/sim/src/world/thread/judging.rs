@@ -165,7 +165,7 @@ impl Thread {
                 let ticket = around.record.write(client, oracle, place, began, value);
                 (ticket, value)
             }
-            Action::Add => {
+            Action::Add | Action::Operate => {
                 around.fabric.note(self.id.node, tag, "added to");
                 let value = around.oracle.add(tag, counter, words);
                 let oracle = &*around.oracle;
@@ -183,6 +183,24 @@ impl Thread {
         if words.first() == Some(&number) && std::mem::take(&mut self.judged.intends) {
             self.whole((tag, true), words, oracle, record);
         }
+    }
+
+    /// Its operation has been done at the home of its counter, at this moment, which it may not
+    /// live to be told. A second time it is nobody's: the counter is not what it must be then.
+    pub fn operated(&mut self, tag: Tag, words: &[u64], oracle: &mut Oracle, record: &mut Record) {
+        if !std::mem::take(&mut self.judged.intends) {
+            return;
+        }
+        let (before, now) = (oracle.expected(tag), block::counters(words));
+        oracle.store(tag, words);
+        self.judged.done = Some(Done { tag, stale: None });
+        let (client, began) = (self.index as u32, self.judged.began);
+        let changed = (0..COUNTERS).find(|counter| before[*counter] != now[*counter]);
+        let told = changed.map(|counter| {
+            let ticket = record.add(client, oracle, (tag, counter), began);
+            (ticket, now[counter])
+        });
+        self.judged.told = told.into_iter().collect();
     }
 
     /// All counters of a block have been read or written.

@@ -28,6 +28,8 @@ pub struct Work {
     pub fetched: u64,
     /// Blocks that a home has put in place for one.
     pub stored: u64,
+    /// Increments that a home has made for one.
+    pub operated: u64,
     /// Blocks of long ranges read and written in the memory of the thread's own node.
     pub in_place: u64,
     /// Times an operation was told that its block's last content is lost.
@@ -68,6 +70,7 @@ impl Work {
         self.freed += other.freed;
         self.fetched += other.fetched;
         self.stored += other.stored;
+        self.operated += other.operated;
         self.in_place += other.in_place;
         self.lost += other.lost;
         self.gone += other.gone;

@@ -9,7 +9,7 @@ use crate::world::operation::{Action, Operation};
 use rackmem_proto::call::Call;
 use rackmem_proto::engine::{Access, Entries, Purpose, Stored};
 use rackmem_proto::flowcc::Step;
-use rackmem_proto::wire::{Kind, Reason, Record, Tag};
+use rackmem_proto::wire::{AtomicOp, Kind, Reason, Record, Tag};
 
 /// Time between two operations, at most, in nanoseconds.
 const THINKING: u64 = 4_000;
@@ -94,6 +94,17 @@ impl Thread {
                     }
                 }
             }
+            (Operation::Access(_, counter, Action::Operate), Some(tag)) => {
+                match self.operate(tag, counter, around) {
+                    Some(want) => want,
+                    None => {
+                        self.used(false, around);
+                        self.judged.work.in_place += 1;
+                        self.finish(around);
+                        return true;
+                    }
+                }
+            }
             (Operation::Access(_, _, action), Some(tag)) => Want::Copy(tag, action.writes()),
             (Operation::Hold(_, shared), Some(tag)) => {
                 Want::Ask(Purpose::Hold { shared }, (tag, 0))
@@ -138,6 +149,25 @@ impl Thread {
         let block = vec![self.judged.number; WORDS];
         self.client.operand = Load::Block(block.into());
         Some(Want::Long(tag, writes))
+    }
+
+    /// A counter that is incremented at its home. `None`: home's memory is here, and all that there
+    /// is of its block. What groups keep goes by way of the cache.
+    fn operate(&mut self, tag: Tag, counter: usize, around: &mut Around<'_>) -> Option<Want> {
+        if !tag.home().is_own() {
+            return Some(Want::Copy(tag, true));
+        }
+        if tag.home().is_of(self.id.node) {
+            let alone = around.node.home_of(tag).has_alone(tag);
+            return (!alone).then_some(Want::Copy(tag, true));
+        }
+        let add = AtomicOp::Add {
+            mask: u64::MAX,
+            n: 1,
+        };
+        let bytes = add.to_bytes(block::word_of(counter) as u32);
+        self.client.operand = Load::Block(block::of_line(&bytes));
+        Some(Want::Operate(tag))
     }
 
     /// Gives an object back, or asks for one. Until it is answered it is the same call.
@@ -240,6 +270,13 @@ impl Thread {
                 self.judged.work.stored += 1;
                 self.finish(around);
             }
+            (Purpose::Call(Kind::Operate), Some(grant), _) => {
+                self.judged.work.operated += 1;
+                if let (Some(old), Some(told)) = (grant.operated(), self.judged.told.first_mut()) {
+                    told.1 = old + 1;
+                }
+                self.finish(around);
+            }
             (Purpose::Call(Kind::Alloc), Some(grant), _) => {
                 self.call += 1;
                 self.given(grant.tag, around);
@@ -280,7 +317,7 @@ impl Thread {
                 Purpose::Read
                 | Purpose::Write
                 | Purpose::Hold { .. }
-                | Purpose::Call(Kind::Fetch | Kind::Store),
+                | Purpose::Call(Kind::Fetch | Kind::Store | Kind::Operate),
             ) => {
                 self.judged.work.lost += 1;
                 let accept = Purpose::Call(Kind::AcceptLoss);
