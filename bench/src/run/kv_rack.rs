@@ -59,10 +59,12 @@ const CACHED: u64 = 1000;
 /// Operations of redis-benchmark in a second of a case's time.
 const OUTSIDE: f64 = 20_000.0;
 
-/// Runs it.
+/// Runs it. All are told beside Redis, or else beside the first rack. Which rack is measured first
+/// is another one with every mix, and with every `round`: a machine is not always as fast.
 pub fn run(
     options: &Options,
-    rack: &mut dyn Served,
+    round: usize,
+    racks: &mut [&mut dyn Served],
     file: Option<&mut HistoryFile>,
     report: &mut Report,
     progress: Progress<'_>,
@@ -71,19 +73,20 @@ pub fn run(
         true => Some(Redis::start()?),
         false => None,
     };
-    let name = rack.name().to_owned();
     progress("loading");
-    load(rack.addrs(), options.keys)?;
     if let Some(redis) = &redis {
         load(&[redis.addr()], options.keys)?;
     }
+    for rack in racks.iter() {
+        load(rack.addrs(), options.keys)?;
+    }
     progress("every node reads every key once");
-    for addr in rack.addrs() {
+    for addr in racks.iter().flat_map(|rack| rack.addrs()) {
         resp::for_each(*addr, 0..options.keys, |client, key| {
             client.command(&[b"GET", key]);
         })?;
     }
-    for mix in [Mix::C, Mix::B, Mix::A] {
+    for (nth, mix) in [Mix::C, Mix::B, Mix::A].into_iter().enumerate() {
         let shape = format!("ycsb-{mix}/connections-{CONNECTIONS}").to_lowercase();
         let mut baselines = None;
         if let Some(redis) = &redis {
@@ -91,14 +94,72 @@ pub fn run(
             let told = clients(&[redis.addr()], options, mix)?;
             baselines = Some(told.add(report, &format!("redis/{shape}"), None)?);
         }
-        progress(&format!("{name} {shape}"));
-        // First every node fetches what it goes on reading, and locks go where they are used.
-        clients(rack.addrs(), options, mix)?;
-        let before = cost(rack)?;
-        let told = clients(rack.addrs(), options, mix)?;
-        let after = cost(rack)?;
-        let shape = format!("{name}/{shape}");
-        told.add(report, &shape, baselines)?;
+        let mut found = Vec::new();
+        for at in 0..racks.len() {
+            let at = (at + nth + round) % racks.len();
+            progress(&format!("{} {shape}", racks[at].name()));
+            found.push((at, one(options, racks[at], mix)?));
+        }
+        found.sort_by_key(|(at, _)| *at);
+        for (at, found) in found {
+            let shape = format!("{}/{shape}", racks[at].name());
+            let names = found.add(report, &shape, baselines.clone())?;
+            baselines.get_or_insert(names);
+        }
+    }
+    if options.outside {
+        progress("redis-benchmark");
+        let racks = racks.iter().map(|rack| (rack.name(), rack.addrs()[0]));
+        let redis = redis.iter().map(|redis| ("redis", redis.addr()));
+        outside(options, redis.chain(racks).collect(), report)?;
+    }
+    if let Some(file) = file {
+        progress("recorded");
+        for (nth, rack) in racks.iter().enumerate() {
+            let keys = format!("resp-{nth}");
+            let rate = kv_recorded::over_resp(&keys, rack.addrs(), options.duration, file)?;
+            report.add(&format!("{}/recorded", rack.name()), rate, "ops/s")?;
+        }
+    }
+    Ok(())
+}
+
+/// What a mix has cost one rack.
+struct Found {
+    told: Told,
+    /// Of all processes' fabrics, and system calls of their servers.
+    before: (Cost, u64),
+    after: (Cost, u64),
+}
+
+/// One mix on one rack.
+fn one(options: &Options, rack: &mut dyn Served, mix: Mix) -> Result<Found> {
+    // First every node fetches what it goes on reading, and locks go where they are used.
+    clients(rack.addrs(), options, mix)?;
+    let before = cost(rack)?;
+    let told = clients(rack.addrs(), options, mix)?;
+    let after = cost(rack)?;
+    Ok(Found {
+        told,
+        before,
+        after,
+    })
+}
+
+impl Found {
+    /// Adds all of it; the names of rates and times.
+    fn add(
+        &self,
+        report: &mut Report,
+        shape: &str,
+        beside: Option<[String; 3]>,
+    ) -> Result<[String; 3]> {
+        let Found {
+            told,
+            before,
+            after,
+        } = self;
+        let names = told.add(report, shape, beside)?;
         let each = |now: u64, before: u64| (now - before) as f64 / told.operations.max(1) as f64;
         for (what, value) in [
             (
@@ -111,17 +172,8 @@ pub fn run(
         ] {
             report.add(&format!("{shape}/{what}"), value, "per op")?;
         }
+        Ok(names)
     }
-    if options.outside {
-        progress("redis-benchmark");
-        outside(options, redis.as_ref(), rack.addrs()[0], &name, report)?;
-    }
-    if let Some(file) = file {
-        progress("recorded");
-        let rate = kv_recorded::over_resp(rack.addrs(), options.duration, file)?;
-        report.add(&format!("{name}/recorded"), rate, "ops/s")?;
-    }
-    Ok(())
 }
 
 /// Of the rack's processes, and system calls of its servers.
@@ -256,17 +308,10 @@ fn clients(addrs: &[SocketAddr], options: &Options, mix: Mix) -> Result<Told> {
     })
 }
 
-/// redis-benchmark at one node, on keys that the node has.
-fn outside(
-    options: &Options,
-    redis: Option<&Redis>,
-    addr: SocketAddr,
-    name: &str,
-    report: &mut Report,
-) -> Result<()> {
-    let redis = redis.map(|redis| ("redis", redis.addr()));
+/// redis-benchmark at one node of each, on keys that the node has.
+fn outside(options: &Options, servers: Vec<(&str, SocketAddr)>, report: &mut Report) -> Result<()> {
     let mut baselines: [Option<[String; 2]>; 2] = [None, None];
-    for (who, addr) in redis.into_iter().chain([(name, addr)]) {
+    for (who, addr) in servers {
         // The first round fills.
         benchmark(addr, options)?;
         for (nth, row) in benchmark(addr, options)?.into_iter().enumerate() {

@@ -100,19 +100,20 @@ pub fn run(
     };
     let servers = stores.iter().map(bind).collect::<Result<Vec<Server>>>()?;
     let addrs: Vec<SocketAddr> = servers.iter().map(Server::local_addr).collect();
-    let rate = over_resp(&addrs, duration, file);
+    let rate = over_resp("resp", &addrs, duration, file);
     servers.into_iter().for_each(Server::shutdown);
     report.add(&name("resp"), rate?, "ops/s")?;
     Ok(())
 }
 
-/// Clients over RESP at these nodes alone.
+/// Clients over RESP at these nodes alone; `name`: of their keys, which no other rack's are.
 pub(super) fn over_resp(
+    name: &str,
     addrs: &[SocketAddr],
     duration: Duration,
     file: &mut HistoryFile,
 ) -> Result<f64> {
-    case("resp", addrs.len(), duration, file, |node| {
+    case(name, addrs.len(), duration, file, |node| {
         Ok(Client::connect(addrs[node])?)
     })
 }

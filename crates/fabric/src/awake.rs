@@ -47,6 +47,8 @@ struct Waits(AtomicU64);
 thread_local! {
     /// Until when this thread does not stay awake.
     static CROWDED_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// See [`waits`].
+    static BEGUN: Cell<u64> = const { Cell::new(0) };
     /// See [`before_sleep`].
     static BEFORE_SLEEP: RefCell<Option<BeforeSleep>> = const { RefCell::new(None) };
 }
@@ -59,6 +61,13 @@ pub type BeforeSleep = Rc<dyn Fn()>;
 /// asks the rack for nothing.
 pub fn before_sleep(f: Option<BeforeSleep>) {
     BEFORE_SLEEP.replace(f);
+}
+
+/// How often this thread has begun to wait for others, since it started: what it does without has
+/// found all that it needs here. Exact, and of this thread alone.
+#[inline]
+pub fn waits() -> u64 {
+    BEGUN.get()
 }
 
 /// Whether this thread has another one to leave its work to.
@@ -98,6 +107,7 @@ impl Awake {
     #[inline]
     pub fn begin(spin: Duration) -> Awake {
         WAITS.0.fetch_add(1, Relaxed);
+        BEGUN.set(BEGUN.get().wrapping_add(1));
         let began = Instant::now();
         let crowded = CROWDED_UNTIL.get().is_some_and(|until| began < until);
         Awake {
@@ -219,6 +229,20 @@ mod tests {
         assert!(looks && left.get() == 1);
         before_sleep(None);
         assert!(waits(9) && left.get() == 1);
+    }
+
+    #[test]
+    fn a_thread_counts_its_own_waits_each_once() {
+        let before = waits();
+        let mut awake = Awake::begin(3600 * SPIN);
+        assert!(awake.look_again(Duration::from_micros(1)));
+        assert!(awake.look_again(Duration::from_micros(2)));
+        let other = std::thread::spawn(|| {
+            Awake::begin(SPIN);
+            waits()
+        });
+        assert_eq!(other.join().unwrap(), 1);
+        assert_eq!(waits() - before, 1);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! then run it.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{
     Call, Command, Failure, Flags, MAX_REPLY, Outcome, SHOWN, eviction, monitor, scripting,
@@ -15,11 +15,12 @@ use crate::resp::reply::{Protocol, Reply};
 use crate::server::latency::Event;
 use crate::server::session::{MAX_QUEUED, MAX_QUEUED_BYTES, Queued, Session, Speech};
 use crate::server::shared::{Shared, Stats};
+use crate::server::shipping;
 use crate::server::standing::stand;
 use crate::server::tracking::act_for;
 use crate::store::Db;
 
-/// Runs a command and appends its reply.
+/// Runs a command and appends its reply. A command that is sent to another node has none yet.
 pub(crate) fn dispatch<M: Memory>(
     shared: &Shared<M>,
     stats: &Stats,
@@ -28,6 +29,38 @@ pub(crate) fn dispatch<M: Memory>(
     out: &mut Vec<u8>,
 ) {
     Stats::add(&stats.commands, 1);
+    first(shared, stats, session, args, out, Comes::First);
+}
+
+/// The same for a command that was sent to another node, and has not run there.
+pub(crate) fn dispatch_here<M: Memory>(
+    shared: &Shared<M>,
+    stats: &Stats,
+    session: &mut Session,
+    args: Args<'_>,
+    out: &mut Vec<u8>,
+) {
+    first(shared, stats, session, args, out, Comes::Back);
+}
+
+/// Why a command is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comes {
+    First,
+    /// It was sent to another node, and has not run.
+    Back,
+    /// It stood aside.
+    Again,
+}
+
+fn first<M: Memory>(
+    shared: &Shared<M>,
+    stats: &Stats,
+    session: &mut Session,
+    args: Args<'_>,
+    out: &mut Vec<u8>,
+    comes: Comes,
+) {
     let start = out.len();
     if session.generation != shared.control.users.generation() && !renew(shared, session) {
         return;
@@ -36,9 +69,10 @@ pub(crate) fn dispatch<M: Memory>(
         session.speech = Speech::Skip;
     }
     act_for(session.client.id);
-    let ran = consider(shared, stats, session, args, out, true);
+    let ran = consider(shared, stats, session, args, out, comes);
     act_for(0);
     match ran {
+        Ok(()) if session.shipped.is_some() => return,
         Ok(()) => {}
         Err(Failure::Block(wait)) => {
             out.truncate(start);
@@ -66,7 +100,7 @@ pub(crate) fn again<M: Memory>(
     let start = out.len();
     act_for(session.client.id);
     session.resumed = true;
-    let ran = consider(shared, stats, session, args, out, false);
+    let ran = consider(shared, stats, session, args, out, Comes::Again);
     session.resumed = false;
     act_for(0);
     match ran {
@@ -166,14 +200,13 @@ fn renew<M: Memory>(shared: &Shared<M>, session: &mut Session) -> bool {
     !session.closing
 }
 
-/// `first`: it is no command that stood aside.
 fn consider<M: Memory>(
     shared: &Shared<M>,
     stats: &Stats,
     session: &mut Session,
     args: Args<'_>,
     out: &mut Vec<u8>,
-    first: bool,
+    comes: Comes,
 ) -> Outcome {
     let position = match find(shared, session, args) {
         Ok(position) => position,
@@ -204,14 +237,28 @@ fn consider<M: Memory>(
     let Some(db) = shared.store.db(session.db) else {
         return Err("ERR DB index is out of range".into());
     };
+    let asked = match comes {
+        Comes::First => shipping::asked(shared, session, db, command, args),
+        _ => None,
+    };
+    if let Some(asked) = &asked
+        && asked.send(shared, session, position, args)
+    {
+        eviction::note_uses(shared, &db, command, args);
+        return Ok(());
+    }
     let start = out.len();
-    let shown = first && shared.hub.monitors.any();
+    let shown = comes != Comes::Again && shared.hub.monitors.any();
     // Scripts before what they call, others when they have run.
     let shown_first = shown && monitor::is_script(command.name);
     if shown_first {
         monitor::show(shared, session, position, args, false);
     }
+    let waits = rackmem::waiting::waits();
     let mut outcome = timed(shared, stats, session, db, position, args, out);
+    if let Some(asked) = asked {
+        asked.ran(rackmem::waiting::waits() != waits);
+    }
     if shown && !shown_first {
         monitor::show(shared, session, position, args, false);
     }
@@ -304,6 +351,19 @@ pub(crate) fn timed<M: Memory>(
     let failed = matches!(&outcome, Err(failure) if !matches!(failure, Failure::Block(_)));
     let calls = u64::from(!session.resumed);
     stats.counts.ran(unit, units, calls, took, failed);
+    keep_slow(shared, session, command, args, took);
+    outcome
+}
+
+/// Keeps a command that was slow.
+pub(crate) fn keep_slow<M: Memory>(
+    shared: &Shared<M>,
+    session: &Session,
+    command: &Command<M>,
+    args: Args<'_>,
+    took: Duration,
+) {
+    let control = &shared.control;
     let limit = control.settings.slower_than();
     if limit >= 0 && took.as_micros() >= limit.unsigned_abs().into() && command.name != "exec" {
         let kept = control.settings.slowlog_len();
@@ -315,6 +375,29 @@ pub(crate) fn timed<M: Memory>(
     };
     let threshold = control.settings.latency_threshold();
     control.latency.note(event, took, threshold);
+}
+
+/// Runs a command that another node's server has sent, which has seen to all that is about its
+/// client; what fails for want of memory runs again when there is some.
+pub(crate) fn run_shipped<M: Memory>(
+    shared: &Shared<M>,
+    stats: &Stats,
+    session: &mut Session,
+    db: Db<'_, M>,
+    command: &'static Command<M>,
+    args: Args<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let start = out.len();
+    act_for(0);
+    let mut outcome = run(shared, stats, session, db, command, args, out);
+    for _ in 0..eviction::MAX_ROUNDS {
+        if !eviction::is_full(&outcome) || !eviction::evict(shared, stats)? {
+            break;
+        }
+        out.truncate(start);
+        outcome = run(shared, stats, session, db, command, args, out);
+    }
     outcome
 }
 
@@ -469,34 +552,35 @@ pub(crate) fn write_failure(
         Failure::Block(_) | Failure::Script { counted: true, .. }
     );
     Stats::add(&stats.errors, u64::from(is_news));
-    let mut reply = Reply {
-        out,
-        protocol: session.protocol,
-    };
     match failure {
-        Failure::Store(error) => {
-            stats.counts.error(error.code().as_bytes());
-            reply.error(error.code(), error.to_string());
-        }
+        Failure::Store(error) => stats.counts.error(error.code().as_bytes()),
+        Failure::Text(text) => stats.counts.error(coded(text).0),
+        Failure::Script { line, .. } if is_news => stats.counts.error(coded(line).0),
+        Failure::Script { .. } | Failure::Block(_) => {}
+    }
+    let protocol = session.protocol;
+    say_failure(failure, &mut Reply { out, protocol });
+}
+
+/// The same, not counted.
+pub(crate) fn say_failure(failure: &Failure, reply: &mut Reply<'_>) {
+    match failure {
+        Failure::Store(error) => reply.error(error.code(), error.to_string()),
         Failure::Text(text) => {
             let (code, text) = coded(text);
-            stats.counts.error(code);
             reply.error(code, text);
         }
         Failure::Script { line, .. } => {
-            if is_news {
-                stats.counts.error(coded(line).0);
-            }
             reply.out.push(b'-');
             reply.out.extend_from_slice(line);
             reply.out.extend_from_slice(b"\r\n");
         }
-        Failure::Block(wait) => wait.otherwise.say(&mut reply),
+        Failure::Block(wait) => wait.otherwise.say(reply),
     }
 }
 
 /// An error's code, and the rest.
-fn coded(text: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn coded(text: &[u8]) -> (&[u8], &[u8]) {
     let mut parts = text.splitn(2, |byte| *byte == b' ');
     match (parts.next(), parts.next()) {
         (Some(code), Some(text)) => (code, text),

@@ -240,6 +240,11 @@ fn stats<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     field(text, "total_error_replies", total(|s| &s.errors));
     field(text, "keyspace_hits", total(|s| &s.hits));
     field(text, "keyspace_misses", total(|s| &s.misses));
+    let hot = call.shared.shipping.as_ref().map_or(0, |all| all.buckets());
+    field(text, "shipped_commands", total(|s| &s.shipped));
+    field(text, "shipped_unknown", total(|s| &s.shipped_unknown));
+    field(text, "shipped_served", total(|s| &s.shipped_served));
+    field(text, "shipped_buckets", hot);
     field(text, "swept_buckets", total(|s| &s.swept));
     field(text, "expired_keys", call.shared.store.expired_keys());
     for (name, kind) in [

@@ -22,7 +22,7 @@ mod info_counts;
 mod interleaved;
 mod introspect;
 mod key_flags;
-mod key_words;
+pub(crate) mod key_words;
 mod keys;
 mod latency;
 mod lcs;

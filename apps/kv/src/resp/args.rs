@@ -92,6 +92,15 @@ impl OwnedArgs {
         owned
     }
 
+    /// These words.
+    #[cfg(test)]
+    pub fn of(words: &[&[u8]]) -> Self {
+        let (bytes, spans) = (Vec::new(), Vec::new());
+        let mut owned = Self { bytes, spans };
+        words.iter().for_each(|word| owned.push(word));
+        owned
+    }
+
     fn push(&mut self, word: &[u8]) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(word);

@@ -77,6 +77,9 @@ impl Chores {
             if swept.looked == 0 && self.shed.elapsed() >= SHED {
                 self.shed = Instant::now();
                 let _ = store.shed();
+                // Until it is said commands of others run where they are.
+                let shipping = shared.shipping.as_ref();
+                let _ = shipping.map(|shipping| shipping.announce(store));
             }
             if swept.looked == 0 || start.elapsed() >= SWEEP_TIME {
                 return;

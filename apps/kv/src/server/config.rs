@@ -1,7 +1,7 @@
 //! How a server is set up, and why it may refuse to be.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -34,6 +34,11 @@ pub struct ServerConfig {
     pub max_memory: Option<u64>,
     /// Where SAVE and BGSAVE write snapshots; without it they are refused.
     pub snapshot: Option<PathBuf>,
+    /// Sends commands to the nodes where their keys are, where that costs less than to fetch these,
+    /// and takes those of other nodes' servers at this address: this node's,
+    /// as the others reach it. Nothing is encrypted there. `None`, and where the store has copies:
+    /// no commands are sent.
+    pub links: Option<IpAddr>,
     /// Further sections of INFO, by name.
     pub sections: Vec<(String, InfoSection)>,
 }
@@ -50,6 +55,7 @@ impl Default for ServerConfig {
             max_clients: 10_000,
             max_memory: None,
             snapshot: None,
+            links: None,
             sections: Vec::new(),
         }
     }

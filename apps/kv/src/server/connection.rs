@@ -12,15 +12,17 @@ use super::mail::say_all;
 use super::registry::Client;
 use super::session::{Identity, Session};
 use super::shared::{Shared, Stats};
+use super::shipping::door::{Served, serve};
+use super::shipping::{Took, take};
 use super::standing::{Resumed, resume};
 use super::tls::Socket;
-use crate::command::dispatch::{decline, dispatch, waits};
+use crate::command::dispatch::{decline, dispatch, dispatch_here, waits};
 use crate::memory::Memory;
 use crate::resp::parse::Parser;
 use crate::resp::reply::Reply;
 
 /// Unsent bytes above which no further command is run.
-const OUTPUT_PAUSE: usize = 1 << 20;
+pub(super) const OUTPUT_PAUSE: usize = 1 << 20;
 /// Reads before other connections have their turn.
 const TURN: usize = 8;
 
@@ -36,7 +38,7 @@ pub(crate) enum Next {
 
 /// Why a connection has stopped running commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ran {
+pub(super) enum Ran {
     /// There are none left, or the last one stands aside.
     All,
     /// There is no room for replies.
@@ -58,11 +60,14 @@ pub(crate) struct Connection {
     ended: bool,
     /// Its next command waits for the end of a pause.
     paused: bool,
+    /// It is no client's, but another server's.
+    link: Option<Box<Served>>,
 }
 
 impl Connection {
     pub fn new(socket: Socket, client: Arc<Client>, identity: Identity) -> Self {
         Self {
+            link: None,
             socket,
             session: Session::new(client, identity),
             parser: Parser::default(),
@@ -71,6 +76,32 @@ impl Connection {
             readable: true,
             ended: false,
             paused: false,
+        }
+    }
+
+    /// One over which another server sends commands.
+    pub fn link(socket: Socket, client: Arc<Client>, identity: Identity) -> Self {
+        Self {
+            link: Some(Box::new(Served::new())),
+            ..Self::new(socket, client, identity)
+        }
+    }
+
+    pub fn is_link(&self) -> bool {
+        self.link.is_some()
+    }
+
+    /// Whether it is a link that has not said in time whose it is.
+    pub fn is_stranger(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.is_stranger())
+    }
+
+    /// The server ends: another one is told that what it has sent since will not run, if it takes
+    /// that without a wait.
+    pub fn say_bye(&mut self) {
+        if let Some(link) = &self.link {
+            link.end(&mut self.output);
+            self.output.drain(&mut self.socket);
         }
     }
 
@@ -153,7 +184,13 @@ impl Connection {
     fn go_on<M: Memory>(&mut self, shared: &Shared<M>, stats: &Stats) -> Next {
         self.say_pushes();
         for _ in 0..TURN {
-            let ran = self.run_commands(shared, stats);
+            let ran = match &mut self.link {
+                None => self.run_commands(shared, stats),
+                Some(link) => {
+                    let buffers = (&mut self.parser, &mut self.input, &mut self.output);
+                    serve(shared, stats, link, &mut self.session, buffers)
+                }
+            };
             if ran == Ran::GaveWay {
                 return Next::Turn;
             }
@@ -175,6 +212,8 @@ impl Connection {
             }
             // Of one that waits only the end is of interest.
             let waits = self.session.standing.is_some() && !self.ended;
+            // What was sent to another node has its reply before the end.
+            let waits = waits || self.session.shipped.is_some();
             if self.session.closing || !self.readable || waits {
                 return Next::Event;
             }
@@ -267,6 +306,26 @@ impl Connection {
                         session.standing = None;
                         decline(error, stats, session, &mut output.data);
                     }
+                }
+                replies += usize::from(output.data.len() > before);
+                continue;
+            }
+            if session.shipped.is_some() {
+                let before = output.data.len();
+                if session.busy.is_some() {
+                    break;
+                }
+                match take(shared, stats, session, &mut output.data) {
+                    Took::Waits => break,
+                    Took::Answered => {}
+                    Took::Here(args) => match may_serve
+                        .get_or_insert_with(|| shared.store.confirm())
+                    {
+                        Ok(()) => {
+                            dispatch_here(shared, stats, session, args.args(), &mut output.data);
+                        }
+                        Err(error) => decline(error, stats, session, &mut output.data),
+                    },
                 }
                 replies += usize::from(output.data.len() > before);
                 continue;

@@ -1,5 +1,5 @@
-//! What other threads leave for a connection: messages to push, and reasons to look again at a
-//! command that stands aside.
+//! What other threads leave for a connection: messages to push, reasons to look again at a command
+//! that stands aside, and what has become of one that was sent to another node.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::AtomicBool;
@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::registry::Client;
 use super::shared::Desk;
+use super::shipping::Answer;
 use crate::resp::reply::{Protocol, Reply};
 
 /// Bytes of messages that wait for a connection; one that lets more come up is ended.
@@ -166,6 +167,8 @@ struct Inner {
     pushes: VecDeque<Arc<Push>>,
     bytes: usize,
     wakes: Wakes,
+    /// One command at a time is sent.
+    answer: Option<Answer>,
     /// Its worker knows that there is something.
     rung: bool,
 }
@@ -197,6 +200,15 @@ impl Mailbox {
         (inner.bytes, inner.rung) = (0, false);
         self.has_pushes.store(false, Relaxed);
         std::mem::take(&mut inner.pushes)
+    }
+
+    /// What has become of the command that was sent.
+    pub fn answer(&self, answer: Answer) {
+        self.lock().answer = Some(answer);
+    }
+
+    pub fn take_answer(&self) -> Option<Answer> {
+        self.lock().answer.take()
     }
 
     pub fn wakes(&self) -> Wakes {

@@ -20,6 +20,7 @@ mod seats;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod shared;
+pub(crate) mod shipping;
 pub(crate) mod slowlog;
 pub(crate) mod standing;
 pub(crate) mod subscriptions;
@@ -39,8 +40,9 @@ use mio::{Interest, Poll, Waker};
 use self::control::Control;
 use self::hub::Hub;
 use self::registry::Registry;
-use self::seats::{LISTENER, Listener as Port, SECURE, WAKER};
+use self::seats::{DOOR, LISTENER, Listener as Port, SECURE, WAKER};
 use self::shared::{Desk, Shared};
+use self::shipping::Shipping;
 use self::worker::Worker;
 use crate::acl::Catalog;
 use crate::command::index::Index;
@@ -106,6 +108,21 @@ impl Server {
             let registry = polls[0].registry();
             registry.register(&mut listener.socket, token, Interest::READABLE)?;
         }
+        let shipping = match config.links.filter(|_| !store.memory().pages_survive()) {
+            Some(links) => {
+                let mut door = listen(SocketAddr::new(links, 0), false)?;
+                door.door = true;
+                let at = door.socket.local_addr()?;
+                let registry = polls[0].registry();
+                registry.register(&mut door.socket, DOOR, Interest::READABLE)?;
+                listeners.push(door);
+                let registries = polls.iter().map(|poll| poll.registry().try_clone());
+                let registries = registries.collect::<std::io::Result<Vec<_>>>()?;
+                let shipping = Shipping::new(&store, at, registries);
+                Some(shipping.map_err(std::io::Error::other)?)
+            }
+            None => None,
+        };
         let snapshots = Keeper::new(config.snapshot.clone(), store.first().now());
         let shared = Arc::new(Shared {
             store,
@@ -119,6 +136,7 @@ impl Server {
             desks,
             scripts: Scripts::default(),
             hub,
+            shipping,
             stopping: AtomicBool::new(false),
             started: Instant::now(),
         });
@@ -172,7 +190,12 @@ impl Drop for Server {
 
 fn listen(addr: SocketAddr, secure: bool) -> std::io::Result<Port> {
     let socket = TcpListener::bind(addr)?;
-    Ok(Port { socket, secure })
+    let door = false;
+    Ok(Port {
+        socket,
+        secure,
+        door,
+    })
 }
 
 fn desk(poll: &Poll) -> std::io::Result<Desk> {

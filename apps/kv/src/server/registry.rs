@@ -159,10 +159,17 @@ impl Registry {
         if clients.len() >= limit {
             return None;
         }
+        let client = self.unlisted(peer, local);
+        clients.insert(client.id, client.clone());
+        Some(client)
+    }
+
+    /// One that is no client, and in no list: what another server sends commands by.
+    pub fn unlisted(&self, peer: SocketAddr, local: SocketAddr) -> Arc<Client> {
         let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let labels = Mutex::default();
         let killed = AtomicBool::new(false);
-        let client = Arc::new(Client {
+        Arc::new(Client {
             id,
             peer,
             local,
@@ -172,9 +179,7 @@ impl Registry {
             activity: Activity::default(),
             seat: OnceLock::new(),
             mail: Mailbox::default(),
-        });
-        clients.insert(id, client.clone());
-        Some(client)
+        })
     }
 
     pub fn remove(&self, id: u64) {

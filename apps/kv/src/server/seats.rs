@@ -14,6 +14,7 @@ use mio::{Interest, Registry, Token};
 use super::chores::Chores;
 use super::connection::{Connection, Next};
 use super::shared::{Arrival, Shared, Stats};
+use super::shipping::node_of;
 use super::tls::Socket;
 use crate::memory::Memory;
 
@@ -23,6 +24,8 @@ pub(crate) const WAKER: Token = Token(usize::MAX);
 pub(crate) const LISTENER: Token = Token(usize::MAX - 1);
 /// The listener that speaks TLS, if there is another.
 pub(crate) const SECURE: Token = Token(usize::MAX - 2);
+/// The listener for other servers' commands, if there is one.
+pub(crate) const DOOR: Token = Token(usize::MAX - 3);
 /// How often a worker looks up with nothing to do.
 const TICK: Duration = Duration::from_millis(100);
 /// How often connections are looked at that may have been quiet for too long.
@@ -36,6 +39,8 @@ pub(crate) struct Listener {
     pub socket: TcpListener,
     /// They speak TLS.
     pub secure: bool,
+    /// They are other servers.
+    pub door: bool,
 }
 
 /// What happened to a connection that has its turn.
@@ -59,6 +64,8 @@ pub(crate) struct Seats<M: Memory> {
     pub turns: VecDeque<usize>,
     /// Connections that have mail, by place and number.
     pub calls: VecDeque<(usize, u64)>,
+    /// Links of which events were noted, by the nodes that they go to.
+    pub links: Vec<u16>,
     /// Connections that have ended: what they leave behind may have to wait for the rack.
     pub ended: Vec<Connection>,
     /// Connections that have their turn: one a thread, and one more in the middle of a script.
@@ -97,6 +104,7 @@ impl<M: Memory> Seats<M> {
             ready: VecDeque::new(),
             turns: VecDeque::new(),
             calls: VecDeque::new(),
+            links: Vec::new(),
             ended: Vec::new(),
             lent: Vec::new(),
             missed: Vec::new(),
@@ -113,8 +121,11 @@ impl<M: Memory> Seats<M> {
     pub fn note(&mut self, event: &Event) {
         let place = match event.token() {
             WAKER => return self.wake(),
-            LISTENER | SECURE => return self.accept(),
-            Token(place) => place,
+            LISTENER | SECURE | DOOR => return self.accept(),
+            token => match node_of(token) {
+                Some(node) => return self.links.push(node),
+                None => token.0,
+            },
         };
         let readable = event.is_readable();
         let ended = event.is_read_closed() || event.is_error();
@@ -168,6 +179,12 @@ impl<M: Memory> Seats<M> {
                 ended,
             }),
         }
+    }
+
+    /// Whether a connection is another server's.
+    pub fn is_link(&self, place: usize) -> bool {
+        let connection = self.connections.get(place).and_then(Option::as_ref);
+        connection.is_some_and(|connection| connection.is_link())
     }
 
     /// Whose time has come.
@@ -268,7 +285,7 @@ impl<M: Memory> Seats<M> {
                 &self.stats().held,
                 0u64.wrapping_sub(connection.held() as u64),
             );
-            self.shared.registry.remove(connection.client().id);
+            self.forget(connection.client().id, connection.is_link());
             self.vacant.push(place);
             self.ended.push(*connection);
         }
@@ -295,9 +312,10 @@ impl<M: Memory> Seats<M> {
     /// Takes all connections that wait at the listener.
     fn accept(&mut self) {
         for i in 0..self.listeners.len() {
-            let secure = self.listeners[i].secure;
+            let Listener { secure, door, .. } = self.listeners[i];
             loop {
                 match self.listeners[i].socket.accept() {
+                    Ok((stream, _)) if door => self.let_in(stream),
                     Ok((stream, _)) => self.assign(stream, secure),
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     // Nothing left, or no descriptors left: the tick tries again.
@@ -335,7 +353,36 @@ impl<M: Memory> Seats<M> {
             self.shared.registry.remove(client.id);
             return;
         };
-        let arrival = Arrival { socket, client };
+        self.hand_out(Arrival {
+            socket,
+            client,
+            link: false,
+        });
+    }
+
+    /// Another server wants to send commands.
+    fn let_in(&mut self, stream: TcpStream) {
+        let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else {
+            return; // gone already
+        };
+        let Some(shipping) = self.shared.shipping.as_ref().filter(|all| all.admit()) else {
+            return Stats::add(&self.stats().rejected, 1);
+        };
+        // Only costs latency when it fails.
+        let _ = stream.set_nodelay(true);
+        let client = self.shared.registry.unlisted(peer, local);
+        let Ok(socket) = Socket::new(stream, None) else {
+            return shipping.gone();
+        };
+        self.hand_out(Arrival {
+            socket,
+            client,
+            link: true,
+        });
+    }
+
+    /// The workers get connections in turns.
+    fn hand_out(&mut self, arrival: Arrival) {
         let worker = self.next % self.shared.desks.len();
         self.next = worker + 1;
         if worker == self.number {
@@ -350,7 +397,12 @@ impl<M: Memory> Seats<M> {
         let _ = desk.waker.wake();
     }
 
-    fn welcome(&mut self, Arrival { mut socket, client }: Arrival) {
+    fn welcome(&mut self, arrival: Arrival) {
+        let Arrival {
+            mut socket,
+            client,
+            link,
+        } = arrival;
         let place = self.vacant.pop().unwrap_or(self.connections.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
         if self
@@ -358,19 +410,31 @@ impl<M: Memory> Seats<M> {
             .register(socket.tcp(), Token(place), interest)
             .is_err()
         {
-            self.shared.registry.remove(client.id);
+            self.forget(client.id, link);
             self.vacant.push(place);
             return;
         }
         let identity = self.shared.control.users.newcomer();
         // A client has one seat: it was none until now.
         let _ = client.seat.set((self.number, place));
-        let connection = Box::new(Connection::new(socket, client, identity));
+        let new = match link {
+            true => Connection::link,
+            false => Connection::new,
+        };
+        let connection = Box::new(new(socket, client, identity));
         if place == self.connections.len() {
             self.connections.push(None);
         }
         self.connections[place] = Some(connection);
         self.want_turn(place);
+    }
+
+    /// A connection is gone.
+    fn forget(&self, id: u64, link: bool) {
+        self.shared.registry.remove(id);
+        if let Some(shipping) = self.shared.shipping.as_ref().filter(|_| link) {
+            shipping.gone();
+        }
     }
 
     /// Connections that a pause holds have a turn, in case it is over.
@@ -383,11 +447,14 @@ impl<M: Memory> Seats<M> {
     /// Ends connections that have sent nothing for too long.
     fn end_idle(&mut self) {
         let limit = Duration::from_secs(self.shared.control.settings.timeout());
-        if limit.is_zero() {
+        if limit.is_zero() && self.shared.shipping.is_none() {
             return;
         }
         let late = |connection: &Option<Box<Connection>>| {
             connection.as_ref().is_some_and(|connection| {
+                if connection.is_link() || limit.is_zero() {
+                    return connection.is_stranger();
+                }
                 let client = connection.client();
                 let waits = client.activity.blocked.load(Ordering::Relaxed);
                 client.idle() > limit && !waits && !client.activity.subscribes()
@@ -427,6 +494,7 @@ impl<M: Memory> Seats<M> {
 impl<M: Memory> Drop for Seats<M> {
     fn drop(&mut self) {
         for connection in self.connections.iter_mut().flatten() {
+            connection.say_bye();
             self.shared.registry.remove(connection.client().id);
         }
     }

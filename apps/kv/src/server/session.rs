@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::monitors::Watching;
 use super::registry::Client;
+use super::shipping::Shipped;
 use super::standing::Standing;
 use super::subscriptions::Subscribed;
 use super::tracking::Tracked;
@@ -107,6 +108,8 @@ pub(crate) struct Session {
     pub since: Option<Instant>,
     /// The command that stands aside.
     pub standing: Option<Box<Standing>>,
+    /// The command that another node's server runs.
+    pub shipped: Option<Box<Shipped>>,
     pub subscribed: Subscribed,
     /// Its command told of subscriptions.
     pub confirmed: bool,
@@ -137,6 +140,7 @@ impl Session {
             busy: None,
             since: None,
             standing: None,
+            shipped: None,
             confirmed: false,
             tracked: None,
             monitor: None,

@@ -12,6 +12,7 @@ use super::control::Control;
 use super::counts::{Counts, POWERS};
 use super::hub::Hub;
 use super::registry::{Client, Registry};
+use super::shipping::Shipping;
 use super::tls::Socket;
 use super::worker::THREADS;
 use crate::command::index::Index;
@@ -39,6 +40,11 @@ pub(crate) struct Stats {
     pub swept: AtomicU64,
     /// System calls on sockets and polls.
     pub calls: AtomicU64,
+    /// Commands of clients here that other nodes' servers have run, those of them of which nobody
+    /// knows whether they have, and commands of clients there that this one has run.
+    pub shipped: AtomicU64,
+    pub shipped_unknown: AtomicU64,
+    pub shipped_served: AtomicU64,
     /// Bytes that connections keep at the moment.
     pub held: AtomicU64,
     /// Of each command, and of each kind of error.
@@ -53,7 +59,7 @@ impl Stats {
     }
 
     /// What is counted from the beginning, for CONFIG RESETSTAT.
-    pub fn all(&self) -> [&AtomicU64; 12] {
+    pub fn all(&self) -> [&AtomicU64; 15] {
         [
             &self.commands,
             &self.connections,
@@ -67,6 +73,9 @@ impl Stats {
             &self.output,
             &self.swept,
             &self.calls,
+            &self.shipped,
+            &self.shipped_unknown,
+            &self.shipped_served,
         ]
     }
 }
@@ -75,6 +84,8 @@ impl Stats {
 pub(crate) struct Arrival {
     pub socket: Socket,
     pub client: Arc<Client>,
+    /// What comes is commands of another server's clients.
+    pub link: bool,
 }
 
 /// Where one worker is reached by the others.
@@ -135,6 +146,8 @@ pub(crate) struct Shared<M: Memory> {
     pub registry: Arc<Registry>,
     pub desks: Arc<Vec<Desk>>,
     pub hub: Arc<Hub>,
+    /// How commands are sent to other nodes, if they are.
+    pub shipping: Option<Shipping>,
     /// Scripts that run now.
     pub scripts: Scripts,
     pub stopping: AtomicBool,

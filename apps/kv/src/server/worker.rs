@@ -220,8 +220,29 @@ impl<M: Memory> Hand<M> {
 
     /// Waits for events, if nobody wants a turn, and takes note of them.
     fn await_events(&self) -> std::io::Result<()> {
+        self.send_shipped();
         let rest = self.worker.seats().rest();
         self.note_events(rest)
+    }
+
+    /// Sends what commands have left for other nodes, all of a turn at once.
+    fn send_shipped(&self) {
+        if let Some(shipping) = &self.worker.shared.shipping {
+            let memory = self.worker.shared.store.memory();
+            let is_member = |node| memory.is_member(node);
+            let calls = shipping.flush(self.worker.number, self.stats(), is_member);
+            self.worker.seats().calls.extend(calls);
+        }
+    }
+
+    /// Takes what has come from other nodes.
+    fn take_shipped(&self, nodes: Vec<u16>) {
+        if let Some(shipping) = &self.worker.shared.shipping {
+            for node in nodes {
+                let calls = shipping.event(self.worker.number, node, self.stats());
+                self.worker.seats().calls.extend(calls);
+            }
+        }
     }
 
     fn note_events(&self, rest: Duration) -> std::io::Result<()> {
@@ -248,6 +269,9 @@ impl<M: Memory> Hand<M> {
         // All of them first: who keeps the worker for long must not keep the others' events.
         let mut seats = self.worker.seats();
         events.iter().for_each(|event| seats.note(event));
+        let links = std::mem::take(&mut seats.links);
+        drop(seats);
+        self.take_shipped(links);
         Ok(())
     }
 
@@ -303,7 +327,9 @@ impl<M: Memory> Hand<M> {
         let soon = seats.take_back(place, connection, next);
         let ended = std::mem::take(&mut seats.ended);
         drop(seats);
-        if soon && !self.has_helm() {
+        let shipping = self.worker.shared.shipping.as_ref();
+        let unsent = shipping.is_some_and(|all| all.is_behind(self.worker.number));
+        if (soon || unsent) && !self.has_helm() {
             // If it fails, the worker finds the connection at its next tick.
             let _ = self.worker.desk().waker.wake();
         }
@@ -333,6 +359,10 @@ impl<M: Memory> Hand<M> {
         let mut seats = self.worker.seats();
         let mut places: Vec<usize> = seats.ready.drain(..).collect();
         places.extend(seats.turns.drain(..));
+        // Commands of other servers wait: in the middle of a script nothing else may be run.
+        let links = places.extract_if(.., |place| seats.is_link(*place));
+        let links: Vec<usize> = links.collect();
+        seats.turns.extend(links);
         drop(seats);
         let client = acting();
         for place in places {

@@ -11,14 +11,40 @@
 
 use std::sync::{Arc, PoisonError};
 
+use super::Store;
 use super::bucket::Standing;
 use super::buckets::Slab;
 use super::core::Core;
+use super::db::Db;
 use super::held::next_on_path;
 use super::lock::Scope;
 use crate::error::Result;
 use crate::layout::page::KeyId;
 use crate::memory::{Access, Fate, Memory, PAGE_STRIDE};
+
+impl<M: Memory> Store<M> {
+    /// See [`Core::home_of_bucket`].
+    pub(crate) fn home_of(&self, bucket: usize) -> Option<u16> {
+        self.core.home_of_bucket(bucket)
+    }
+
+    /// A number that another store hardly has.
+    pub(crate) fn identity(&self) -> u64 {
+        self.core.seed ^ self.core.base.rotate_left(32)
+    }
+
+    /// Whether this node moves what it has to others.
+    pub(crate) fn leaves(&self) -> bool {
+        self.core.leaving.is_on()
+    }
+}
+
+impl<M: Memory> Db<'_, M> {
+    /// The bucket that a key is in, as this node knows.
+    pub(crate) fn bucket_of(&self, key: &[u8]) -> Option<usize> {
+        Some(self.core.guess(&self.core.id(self.number, key).ok()?))
+    }
+}
 
 impl<M: Memory> Core<M> {
     /// The bucket that a key is in, as this node knows.
@@ -172,6 +198,15 @@ impl<M: Memory> Core<M> {
         let known = self.buckets.get(slab);
         let home = known.and_then(|known| self.memory.home_of(known.addr()));
         home.unwrap_or_else(|| self.map.home(slab))
+    }
+
+    /// The node whose memory a bucket's lock is, as this node knows: none where it is no single
+    /// one's, or where this node has not looked it up.
+    pub(super) fn home_of_bucket(&self, bucket: usize) -> Option<u16> {
+        let slab = self.map.place(bucket).0;
+        self.buckets
+            .with(|slabs| Some(slabs.get(slab)?.addr()))
+            .and_then(|addr| self.memory.home_of(addr))
     }
 
     /// The same, as the store's tables say where this node's knowledge may be old.

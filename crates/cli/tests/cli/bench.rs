@@ -120,7 +120,14 @@ fn benches_report_cases() {
 fn a_store_of_processes_says_what_an_operation_costs() {
     let history = TempFile::new("");
     let args = ["--json", "bench", "kv", "--processes", "2", "--keys", "200"];
-    let more = ["--vs", "nothing", "--duration", "100", "--history"];
+    let more = [
+        "--vs",
+        "nothing",
+        "--duration",
+        "100",
+        "--ship",
+        "--history",
+    ];
     let told = report(&[&args[..], &more, &[history.path()]].concat());
     let cases = told["cases"].as_array().expect("a list");
     let value = |name: &str| {
@@ -134,6 +141,10 @@ fn a_store_of_processes_says_what_an_operation_costs() {
     assert!(value(&format!("{a}/system-calls")) > value(&format!("{a}/packets")));
     assert!(value(&format!("{a}/server-calls")) > 1.0);
     assert!(value(&format!("{a}/wake-ups")) > 0.0);
+    // And a rack whose servers send commands: the record is of both.
+    let ships = "rackmem/udp/processes-2-ship";
+    assert!(value(&format!("{ships}/ycsb-a/connections-8")) > 0.0);
+    assert!(value(&format!("{ships}/recorded")) > 0.0);
     let judged = run(&["history", "check", history.path()]);
     assert!(judged.status.success(), "{}", stderr(&judged));
 }

@@ -93,6 +93,7 @@ impl Client {
             registry,
             snapshots: crate::snapshot::Keeper::new(None, 0),
             desks: Arc::default(),
+            shipping: None,
             scripts: Scripts::default(),
             stopping: AtomicBool::new(false),
             started: Instant::now(),

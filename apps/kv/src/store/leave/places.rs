@@ -31,6 +31,11 @@ impl Leaving {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether it does.
+    pub fn is_on(&self) -> bool {
+        self.yes.load(Relaxed)
+    }
+
     pub fn retire(&self, addr: u64, len: usize) {
         self.retired().push((addr, len));
     }

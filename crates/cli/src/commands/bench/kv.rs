@@ -41,6 +41,9 @@ pub struct KvArgs {
     /// Choose how their packets travel
     #[arg(long, value_enum, default_value = "udp", requires = "processes")]
     fabric: FabricArg,
+    /// Run a second rack of as many, whose servers send commands (`rackmem kv --ship`)
+    #[arg(long, requires = "processes")]
+    ship: bool,
     /// Use N keys with values of 128 bytes
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
@@ -70,8 +73,14 @@ pub fn run(
             redis,
             outside: programs::find("redis-benchmark").is_some(),
         };
-        let mut rack = Processes::start(args, processes)?;
-        return kv_rack::run(&options, &mut rack, file, report, progress);
+        let mut rack = Processes::start(args, processes, false)?;
+        let mut ships = match args.ship {
+            true => Some(Processes::start(args, processes, true)?),
+            false => None,
+        };
+        let mut racks: Vec<&mut dyn Served> = vec![&mut rack];
+        racks.extend(ships.as_mut().map(|rack| rack as &mut dyn Served));
+        return kv_rack::run(&options, round, &mut racks, file, report, progress);
     }
     let options = kv::Options {
         nodes: args.nodes,
@@ -93,7 +102,7 @@ struct Processes {
 }
 
 impl Processes {
-    fn start(args: &KvArgs, nodes: usize) -> std::result::Result<Self, BenchError> {
+    fn start(args: &KvArgs, nodes: usize, ship: bool) -> std::result::Result<Self, BenchError> {
         let lines = match args.fabric {
             FabricArg::Shm => "fabric = \"shm\"\n",
             FabricArg::Udp => "",
@@ -104,11 +113,12 @@ impl Processes {
         };
         let fabric = rackmem::Fabric::from(args.fabric).name();
         let stop = Stop::default();
-        let crew = Self::crew(nodes, args.fabric, lines, &stop).map_err(explain)?;
+        let crew = Self::crew(nodes, args.fabric, lines, ship, &stop).map_err(explain)?;
+        let ships = if ship { "-ship" } else { "" };
         let mut processes = Processes {
             crew,
             addrs: Vec::new(),
-            name: format!("rackmem/{fabric}/processes-{nodes}"),
+            name: format!("rackmem/{fabric}/processes-{nodes}{ships}"),
             stop,
         };
         let said = processes.crew.answers(&processes.stop).map_err(explain)?;
@@ -123,7 +133,7 @@ impl Processes {
         Ok(processes)
     }
 
-    fn crew(nodes: usize, fabric: FabricArg, lines: &str, stop: &Stop) -> Played<Crew> {
+    fn crew(nodes: usize, fabric: FabricArg, lines: &str, ship: bool, stop: &Stop) -> Played<Crew> {
         let rack = RackArgs {
             nodes,
             fabric,
@@ -145,6 +155,7 @@ impl Processes {
                 "127.0.0.1:0",
             ];
             args.into_iter()
+                .chain(ship.then_some("--ship"))
                 .chain([orphan::OPTION])
                 .map(String::from)
                 .collect()

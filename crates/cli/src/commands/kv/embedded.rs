@@ -86,7 +86,7 @@ fn bind_all<M: AtNode>(
             let tls = serve.secure.config(nth);
             let config = ServerConfig {
                 tls,
-                ..serve.config(&store, addr)
+                ..serve.config(&store, addr, addr.ip())
             };
             listen::bind(store, config)
         });

@@ -13,9 +13,9 @@ use crate::watch::{self, Over, Watch};
 use crate::watching::{MetricsArgs, MetricsSocket};
 use crate::wire_args::WireArgs;
 use rackmem::membership::Role;
-use rackmem::{Config, Rack};
+use rackmem::{Config, Fabric, Rack};
 use rackmem_kv::{Server, Store};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 /// Which node, and where its clients connect.
@@ -109,7 +109,11 @@ impl Here<'_> {
             return Ok(Ended::Interrupted);
         }
         let servers = vec![{
-            let config = serve.config(&store, addr);
+            let named = config.nodes.get(number).map(SocketAddr::ip);
+            // In shared memory the addresses are only names.
+            let named = named.filter(|_| config.fabric != Fabric::Shm);
+            let here = named.unwrap_or(Ipv4Addr::LOCALHOST.into());
+            let config = serve.config(&store, addr, here);
             listen::bind(store.clone(), config)?
         }];
         let (nodes, mode) = (config.nodes.len(), config.mode().name());

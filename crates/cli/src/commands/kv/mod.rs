@@ -18,7 +18,7 @@ use crate::store::AtNode;
 use crate::watching::MetricsArgs;
 use clap::{Args, Subcommand};
 use rackmem_kv::{ServerConfig, Store, TlsConfig};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 pub const EXAMPLES: &str = "\
@@ -28,6 +28,7 @@ Examples:
   redis-cli -p 7381 get greeting                   read at node 2, from its own cache
   rackmem kv --nodes 2 --fabric udp --port 0       any free ports, packets over UDP
   rackmem kv --mode home-only                      the same without a switch
+  rackmem kv --ship                                keys that go round stay, and commands go to them
   rackmem kv --metrics 127.0.0.1:9400              for Prometheus: http://127.0.0.1:9400/metrics
   rackmem --json kv --port 0                       one line: {\"listening\":[...]}
 
@@ -120,14 +121,18 @@ struct ServeArgs {
     /// Keep at most SIZE bytes of the store in the whole rack, 0: no limit; left out: as it is
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
     maxmemory: Option<u64>,
+    /// Send commands to the node of their key, if that goes round; unencrypted, see docs/store.md
+    #[arg(long)]
+    ship: bool,
     #[command(flatten)]
     snapshots: SnapshotArgs,
 }
 
 impl ServeArgs {
-    /// The server of one node by these options.
-    fn config<M: AtNode>(&self, store: &Store<M>, addr: SocketAddr) -> ServerConfig {
+    /// The server of one node by these options; `rack`: where other nodes reach it.
+    fn config<M: AtNode>(&self, store: &Store<M>, addr: SocketAddr, rack: IpAddr) -> ServerConfig {
         ServerConfig {
+            links: self.ship.then_some(rack),
             sections: vec![info::section(store)],
             ..self.listening(addr)
         }
