@@ -209,7 +209,11 @@ impl Access {
         if self.is_home(tag) {
             let here = self.standing.holds();
             let done = here.then(|| self.agents.at_home(tag, |words| apply(op, &words[at])));
-            return Ok(done.flatten().map(|old| (old, false)));
+            let done = done.flatten();
+            if done.is_some() {
+                self.agents.hot.count(tag, Kind::Operate);
+            }
+            return Ok(done.map(|old| (old, false)));
         }
         let (bytes, nothing) = (op.to_bytes(at as u32), Cell::new(0));
         let operand = Bytes::Operand(&bytes, &nothing);
