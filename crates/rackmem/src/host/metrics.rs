@@ -288,10 +288,12 @@ pub struct BoundedCounts {
 /// # fn main() -> rackmem::Result<()> {
 /// use rackmem::Rack;
 /// use rackmem::bounded::{Arena, ArenaCounts, ArenaSpec};
+/// use std::time::Duration;
 ///
 /// # let path = std::env::temp_dir().join(format!("rackmem-doc-counts-{}", std::process::id()));
 /// let rack = Rack::local(1)?;
-/// let arena = Arena::create(&rack.node(0), &ArenaSpec::new(&path, 1 << 20).emulated())?;
+/// let spec = ArenaSpec::new(&path, 1 << 20).bound(Duration::from_secs(60)).emulated();
+/// let arena = Arena::create(&rack.node(0), &spec)?;
 /// arena.enter()?.finish()?;
 /// let ArenaCounts { sections, late, .. } = arena.counts();
 /// assert!(sections >= 1 && late == 0);

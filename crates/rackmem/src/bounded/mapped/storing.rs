@@ -218,10 +218,12 @@ impl Attached {
 /// use rackmem::Rack;
 /// use rackmem::bounded::{Arena, ArenaSpec, ArenaWriter};
 /// use rackmem::locked::Mutex;
+/// use std::time::Duration;
 ///
 /// # let path = std::env::temp_dir().join(format!("rackmem-doc-writer-{}", std::process::id()));
 /// let rack = Rack::local(1)?;
-/// let arena = Arena::create(&rack.node(0), &ArenaSpec::new(&path, 1 << 20).emulated())?;
+/// let spec = ArenaSpec::new(&path, 1 << 20).bound(Duration::from_secs(60)).emulated();
+/// let arena = Arena::create(&rack.node(0), &spec)?;
 /// let lock = Mutex::create(&rack.node(0), 0u64)?;
 /// let mut writer: ArenaWriter<'_, u64> = arena.writer(&lock)?;
 /// for price in [250u64, 260] {
