@@ -2,6 +2,7 @@
 //! ([`Contention`] says where).
 
 use super::access::{Access, coherent};
+use super::by_block::ByBlock;
 use crate::backoff::Backoff;
 use crate::bytes::node_cache::NodeCache;
 use crate::error::AccessError;
@@ -30,12 +31,9 @@ const LOOK: AtomicOp = AtomicOp::Bits {
     flip: 0,
 };
 
-/// What is known of a block. Threads that write it at one time may lose a step: then a block is
-/// hot a little later.
+/// What is known of a block. Where a step of it is lost, the block is hot a little later.
 #[derive(Default)]
-struct Place {
-    /// Its address, and one: 0 is none.
-    block: AtomicU64,
+struct Changed {
     known: AtomicU32,
     /// Where its last copy was, and how often that entry had changed by then.
     entry: AtomicU64,
@@ -43,46 +41,39 @@ struct Place {
 }
 
 /// The blocks whose words threads of this node change, as far as no two of them want one place.
-pub(crate) struct Contended {
-    places: Box<[Place]>,
-}
+pub(crate) struct Contended(ByBlock<Changed>);
 
 impl Default for Contended {
     fn default() -> Self {
-        let places = (0..PLACES).map(|_| Place::default()).collect();
-        Contended { places }
+        Contended(ByBlock::new(PLACES))
     }
 }
 
 impl Contended {
-    fn place(&self, tag: Tag) -> &Place {
-        let mixed = tag.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        &self.places[(mixed >> 52) as usize % PLACES]
-    }
-
     fn get(&self, tag: Tag) -> Contention {
-        let place = self.place(tag);
-        match place.block.load(Relaxed) == tag.0 | 1 {
-            true => Contention::from_bits(place.known.load(Relaxed)),
+        let place = self.0.place(tag);
+        match place.is_of(tag) {
+            true => Contention::from_bits(place.known.known.load(Relaxed)),
             false => Contention::default(),
         }
     }
 
     fn set(&self, tag: Tag, known: Contention) {
-        let place = self.place(tag);
-        place.block.store(tag.0 | 1, Relaxed);
-        place.known.store(known.to_bits(), Relaxed);
+        let place = self.0.place(tag);
+        place.take(tag);
+        place.known.known.store(known.to_bits(), Relaxed);
     }
 
     /// A change has missed the block, and been made with the copy that has come. `clean`: where a
     /// copy was before.
     fn missed(&self, tag: Tag, clean: bool, cache: &NodeCache) {
-        let (place, known) = (self.place(tag), self.get(tag));
+        let (place, known) = (self.0.place(tag), self.get(tag));
+        let last = &place.known;
         let now = |entry: u64| usize::try_from(entry).ok().and_then(|at| cache.changes(at));
-        let before = match place.block.load(Relaxed) == tag.0 | 1 {
-            true => now(place.entry.load(Relaxed)).map(|now| {
+        let before = match place.is_of(tag) {
+            true => now(last.entry.load(Relaxed)).map(|now| {
                 // Where the last copy has been, others may have been since: more changes, then.
-                now.wrapping_sub(place.changes.load(Relaxed))
+                now.wrapping_sub(last.changes.load(Relaxed))
             }),
             false => None,
         };
@@ -90,12 +81,13 @@ impl Contended {
         let changes = before.unwrap_or(0).saturating_sub(OF_A_MISS);
         self.set(tag, known.missed((!clean).then_some(changes)));
         let entry = cache.find(tag).map_or(NOWHERE, |entry| entry as u64);
-        place.entry.store(entry, Relaxed);
-        place.changes.store(now(entry).unwrap_or(0), Relaxed);
+        last.entry.store(entry, Relaxed);
+        last.changes.store(now(entry).unwrap_or(0), Relaxed);
     }
 }
 
-fn apply(op: AtomicOp, word: &AtomicU64) -> u64 {
+/// Does it to a word that nobody else writes meanwhile; what the word was before.
+pub(super) fn apply(op: AtomicOp, word: &AtomicU64) -> u64 {
     let old = word.load(Relaxed);
     word.store(op.apply(old), Relaxed);
     old
@@ -267,7 +259,8 @@ mod tests {
         }
         assert!(contended.get(tag).delegates());
         let others = (8..).map(|n| Tag(n * 4096));
-        let mut same = others.filter(|at| std::ptr::eq(contended.place(*at), contended.place(tag)));
+        let mut same =
+            others.filter(|at| std::ptr::eq(contended.0.place(*at), contended.0.place(tag)));
         let other = same.next().expect("one of very many");
         assert!(!contended.get(other).delegates());
         contended.missed(other, false, &cache);

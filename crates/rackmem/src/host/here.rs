@@ -7,6 +7,7 @@ use crate::bytes::mapped::Stop;
 use crate::bytes::memory::GlobalMemory;
 use crate::bytes::node_cache::LockedEntry;
 use crate::host::agents::Agents;
+use crate::host::atomics::apply;
 use crate::host::gathered::Gathered;
 use crate::host::objects::telling as objects;
 use crate::host::replicated::telling;
@@ -188,12 +189,8 @@ impl engine::Memory for Memory<'_> {
     }
 
     fn operate(&mut self, tag: Tag) -> u64 {
-        let Some((op, word)) = self.operation(tag) else {
-            return 0;
-        };
-        let old = word.load(Relaxed);
-        word.store(op.apply(old), Relaxed);
-        old
+        let asked = self.operation(tag);
+        asked.map_or(0, |(op, word)| apply(op, word))
     }
 }
 

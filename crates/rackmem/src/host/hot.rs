@@ -1,6 +1,7 @@
 //! Which blocks a node misses most.
 
 use super::agents::Agents;
+use super::by_block::ByBlock;
 use super::rows;
 use rackmem_fabric::{Net, Receiver};
 use rackmem_proto::wire::{Header, Kind, Tag};
@@ -67,11 +68,9 @@ impl HotBlock {
     }
 }
 
-/// One of the blocks that are counted. Threads that count at one time may lose a miss.
+/// What is counted of a block.
 #[derive(Default)]
-struct Place {
-    /// Its address, and one: 0 is none.
-    block: AtomicU64,
+struct Misses {
     strength: AtomicU32,
     reads: AtomicU64,
     writes: AtomicU64,
@@ -79,53 +78,50 @@ struct Place {
 }
 
 /// The blocks that a node misses most, as far as no two of them want one place.
-pub(crate) struct HotBlocks {
-    places: Box<[Place]>,
-}
+pub(crate) struct HotBlocks(ByBlock<Misses>);
 
 impl Default for HotBlocks {
     fn default() -> Self {
-        let places = (0..PLACES).map(|_| Place::default()).collect();
-        HotBlocks { places }
+        HotBlocks(ByBlock::new(PLACES))
     }
 }
 
 impl HotBlocks {
     /// A miss is over.
     pub fn count(&self, tag: Tag, kind: Kind) {
+        let place = self.0.place(tag);
+        let misses = &place.known;
         let count = match kind {
-            Kind::ReadMiss => |place: &Place| place.reads.fetch_add(1, Relaxed),
-            Kind::WriteMiss | Kind::WriteShared => {
-                |place: &Place| place.writes.fetch_add(1, Relaxed)
-            }
-            Kind::Operate => |place: &Place| place.at_home.fetch_add(1, Relaxed),
+            Kind::ReadMiss => &misses.reads,
+            Kind::WriteMiss | Kind::WriteShared => &misses.writes,
+            Kind::Operate => &misses.at_home,
             _ => return,
         };
-        let mixed = tag.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let place = &self.places[(mixed >> 56) as usize % PLACES];
-        if place.block.load(Relaxed) != tag.0 | 1 {
-            let strength = place.strength.load(Relaxed);
-            if strength > 0 {
-                return place.strength.store(strength - 1, Relaxed);
-            }
-            place.reads.store(0, Relaxed);
-            place.writes.store(0, Relaxed);
-            place.at_home.store(0, Relaxed);
-            place.block.store(tag.0 | 1, Relaxed);
+        let strength = misses.strength.load(Relaxed);
+        let mine = place.is_of(tag);
+        if !mine && strength > 0 {
+            return misses.strength.store(strength - 1, Relaxed);
         }
-        let strength = place.strength.load(Relaxed);
-        place.strength.store((strength + 1).min(STRENGTH), Relaxed);
-        count(place);
+        if !mine {
+            for count in [&misses.reads, &misses.writes, &misses.at_home] {
+                count.store(0, Relaxed);
+            }
+            place.take(tag);
+        }
+        let strength = (strength + 1).min(STRENGTH);
+        misses.strength.store(strength, Relaxed);
+        count.fetch_add(1, Relaxed);
     }
 
     /// Those that have been missed more than a few times, with their places.
     fn told(&self) -> impl Iterator<Item = (u64, HotBlock)> {
-        let told = self.places.iter().zip(0..).map(|(place, at)| {
+        let told = self.0.places().iter().zip(0..).map(|(place, at)| {
+            let misses = &place.known;
             let hot = HotBlock {
-                addr: place.block.load(Relaxed) & !1,
-                reads: place.reads.load(Relaxed),
-                writes: place.writes.load(Relaxed),
-                at_home: place.at_home.load(Relaxed),
+                addr: place.tag().0,
+                reads: misses.reads.load(Relaxed),
+                writes: misses.writes.load(Relaxed),
+                at_home: misses.at_home.load(Relaxed),
                 written: 0,
             };
             (at, hot)
@@ -205,10 +201,8 @@ mod tests {
         assert_eq!(all[0], first);
         assert_eq!((all[1].addr, all[1].reads), (9 * BLOCK, 1000));
         // What is missed no more makes room for what is.
-        let other = (10..).find(|n| {
-            let place = |n: u64| (n * BLOCK).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-            place(*n) == place(7)
-        });
+        let place = |n: u64| std::ptr::from_ref(hot.0.place(Tag(n * BLOCK)));
+        let other = (10..).find(|n| place(*n) == place(7));
         let other = Tag(other.unwrap() * BLOCK);
         (0..=STRENGTH).for_each(|_| hot.count(other, Kind::ReadMiss));
         assert!(hot.all(|_| 0).iter().all(|hot| hot.addr != 7 * BLOCK));

@@ -10,6 +10,7 @@ pub(crate) mod askers;
 mod atomics;
 pub(crate) mod bounded;
 pub(crate) mod bulk;
+mod by_block;
 mod caching;
 pub(crate) mod cleaning;
 pub(crate) mod driving;

@@ -206,6 +206,26 @@ pub fn held() -> Vec<QuorumCase> {
             },
         ),
         (
+            "strangers",
+            "What comes of who is no member is dropped, segments as well",
+            {
+                let (w, segment) = (write(3), QuorumPacket::new(Kind::AbdRead, 2));
+                vec![
+                    r.comes(),
+                    brings(r, 7, (round(9), 5)),
+                    brings(r, 0, (round(3), 1)),
+                    brings(r, 1, (round(3), 1)),
+                    w.comes(),
+                    says(w, 7, round(9)),
+                    has(w, stored, 7, chosen(4)),
+                    segment.comes(),
+                    brings(segment, 7, (round(9), 5)),
+                    has(segment, Kind::AbdReadAck, 7, round(9)),
+                    brings(segment, 0, (round(3), 1)),
+                ]
+            },
+        ),
+        (
             "no-more-incarnations",
             "A requester that has started too often is told that its write is not carried out",
             {

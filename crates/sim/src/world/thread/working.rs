@@ -83,29 +83,20 @@ impl Thread {
                 self.gone(around);
                 return true;
             }
-            (Operation::Access(_, _, action), Some(tag)) if action.is_long() => {
-                match self.long(tag, action.writes(), around) {
-                    Some(want) => want,
-                    None => {
-                        self.used(false, around);
-                        self.judged.work.in_place += 1;
-                        self.finish(around);
-                        return true;
-                    }
-                }
+            (Operation::Access(_, counter, action), Some(tag)) => {
+                let want = match action {
+                    Action::Operate => self.operate(tag, counter, around),
+                    _ if action.is_long() => self.long(tag, action.writes(), around),
+                    _ => Some(Want::Copy(tag, action.writes())),
+                };
+                let Some(want) = want else {
+                    self.used(false, around);
+                    self.judged.work.in_place += 1;
+                    self.finish(around);
+                    return true;
+                };
+                want
             }
-            (Operation::Access(_, counter, Action::Operate), Some(tag)) => {
-                match self.operate(tag, counter, around) {
-                    Some(want) => want,
-                    None => {
-                        self.used(false, around);
-                        self.judged.work.in_place += 1;
-                        self.finish(around);
-                        return true;
-                    }
-                }
-            }
-            (Operation::Access(_, _, action), Some(tag)) => Want::Copy(tag, action.writes()),
             (Operation::Hold(_, shared), Some(tag)) => {
                 Want::Ask(Purpose::Hold { shared }, (tag, 0))
             }
