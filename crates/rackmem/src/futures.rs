@@ -3,6 +3,7 @@
 //! | as a future | as a call |
 //! |---|---|
 //! | [`Shared::read_async`], [`write_async`](Shared::write_async), [`update_async`](Shared::update_async) | [`Shared::read`], `write`, `update` |
+//! | [`SharedSlice::get_async`], [`set_async`](SharedSlice::set_async), [`update_async`](SharedSlice::update_async), [`read_async`](SharedSlice::read_async), [`write_async`](SharedSlice::write_async) | [`SharedSlice::get`], `set`, `update`, `to_vec`, `write_from` |
 //! | [`Node::snapshot_async`], [`Node::update_async`] | [`Node::snapshot`], [`Node::update`] |
 //! | [`Mutex::lock_async`], [`RwLock::read_async`], [`RwLock::write_async`] | [`Mutex::lock`], [`RwLock::read`], `write` |
 //!
@@ -76,6 +77,8 @@
 
 #[cfg(doc)]
 use crate::coherent::shared::Shared;
+#[cfg(doc)]
+use crate::coherent::slice::SharedSlice;
 #[cfg(doc)]
 use crate::locked::{Mutex, RwLock};
 #[cfg(doc)]

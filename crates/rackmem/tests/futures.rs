@@ -6,7 +6,7 @@ mod executor;
 use executor::{block_on, join};
 use rackmem::diagnostics::Faults;
 use rackmem::locked::{BlockLock, Mutex, RwLock};
-use rackmem::{AccessError, Fabric, LockError, Mode, Rack, RackError, Shared};
+use rackmem::{AccessError, Fabric, LockError, Mode, Rack, RackError, Shared, SharedSlice};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
@@ -110,6 +110,76 @@ fn tasks_of_all_nodes_count() {
             .sum();
         assert_eq!(sum, (NODES * TASKS * ROUNDS) as u64);
     });
+}
+
+/// Bytes of which some elements lie in two blocks.
+type Wide = [u32; 3];
+
+#[test]
+fn slices_are_read_written_and_changed() {
+    // More blocks than the cache has.
+    const LEN: usize = 4000;
+    const ROUNDS: usize = 20;
+    everywhere(|rack| {
+        let first: SharedSlice<Wide> = rack.node(0).alloc_slice(LEN).unwrap();
+        let of = |id: usize| {
+            let node = rack.node(id);
+            node.attach_slice::<Wide>(first.addr(), LEN).unwrap()
+        };
+        let values: Vec<Wide> = (0..LEN as u32).map(|n| [n, !n, n ^ 7]).collect();
+        block_on(of(1).write_async(0, values.clone())).unwrap();
+        assert_eq!(block_on(of(2).read_async(0..LEN)).unwrap(), values);
+        assert_eq!(
+            block_on(of(2).read_async(39..1501)).unwrap(),
+            values[39..1501]
+        );
+        assert_eq!(of(0).to_vec(0..LEN).unwrap(), values);
+        // Of all blocks some, one by one and changed in place, by all nodes.
+        let blocks: Vec<_> = first.blocks().step_by(9).collect();
+        on_all(rack, |id| {
+            let slice = of(id);
+            join(blocks.iter().map(|block| {
+                let (slice, block) = (&slice, block.clone());
+                async move {
+                    for _ in 0..ROUNDS {
+                        let add = |part: &mut [Wide]| part.iter_mut().for_each(|n| n[0] += 1);
+                        slice.update_async(block.clone(), add).await.unwrap();
+                    }
+                }
+            }));
+        });
+        for at in [0, 1, 41, 42, 43, LEN - 1] {
+            let changed = blocks.iter().any(|block| block.contains(&at));
+            let more = if changed { NODES * ROUNDS } else { 0 } as u32;
+            let [n, others @ ..] = values[at];
+            let now = [n + more, others[0], others[1]];
+            assert_eq!(block_on(of(1).get_async(at)).unwrap(), now, "{at}");
+            block_on(of(2).set_async(at, [9; 3])).unwrap();
+            assert_eq!(of(0).get(at).unwrap(), [9; 3]);
+        }
+    });
+}
+
+#[test]
+fn a_range_that_is_none_is_refused_and_changes_nothing() {
+    let rack = rack(Fabric::Inline, Mode::Switch, None);
+    let slice: SharedSlice<Wide> = rack.node(0).alloc_slice(100).unwrap();
+    let outside = |error| matches!(error, AccessError::OutOfBounds { of: 100, .. });
+    assert!(outside(block_on(slice.get_async(100)).unwrap_err()));
+    assert!(outside(block_on(slice.get_async(usize::MAX)).unwrap_err()));
+    let read = block_on(slice.read_async(99..102)).unwrap_err();
+    assert!(outside(read.error) && read.done == 0);
+    let written = block_on(slice.write_async(98, vec![[1; 3]; 3])).unwrap_err();
+    assert!(outside(written.error) && written.done == 0);
+    let changed = block_on(slice.update_async(90..101, |_| ())).unwrap_err();
+    assert!(outside(changed));
+    let two_blocks = block_on(slice.update_async(40..45, |part| part.fill([1; 3]))).unwrap_err();
+    assert!(matches!(two_blocks, AccessError::BadRange { .. }));
+    assert_eq!(slice.to_vec(0..100).unwrap(), [[0; 3]; 100]);
+    assert!(block_on(slice.read_async(7..7)).unwrap().is_empty());
+    // What is dropped before it was polled is not done.
+    drop(slice.write_async(0, vec![[1; 3]; 100]));
+    assert_eq!(slice.get(0).unwrap(), [0; 3]);
 }
 
 #[test]

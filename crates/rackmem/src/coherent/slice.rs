@@ -192,6 +192,10 @@ impl<T: Value> SharedSlice<T> {
         })
     }
 
+    pub(super) fn node(&self) -> &Node {
+        &self.node
+    }
+
     /// Its global address, which [`Node::attach_slice`] takes on any node.
     pub fn addr(&self) -> u64 {
         self.addr
@@ -335,7 +339,7 @@ impl<T: Value> SharedSlice<T> {
             .free_bytes(self.addr, len.max(self.node.block_size()))
     }
 
-    fn within(&self, at: usize, len: usize) -> Result<u64, AccessError> {
+    pub(super) fn within(&self, at: usize, len: usize) -> Result<u64, AccessError> {
         match at.checked_add(len) {
             Some(end) if end <= self.len => Ok(self.addr + (at * size_of::<T>()) as u64),
             _ => Err(AccessError::OutOfBounds {
@@ -347,15 +351,15 @@ impl<T: Value> SharedSlice<T> {
     }
 
     /// How many elements so many bytes are.
-    fn elements(bytes: usize) -> usize {
+    pub(super) fn elements(bytes: usize) -> usize {
         bytes / size_of::<T>().max(1)
     }
 }
 
-fn reading(error: AccessError) -> BulkError {
+pub(super) fn reading(error: AccessError) -> BulkError {
     BulkError::reading(0, error)
 }
 
-fn writing(error: AccessError) -> BulkError {
+pub(super) fn writing(error: AccessError) -> BulkError {
     BulkError::writing(0, error)
 }
