@@ -7,7 +7,9 @@ use crate::members::{Cluster, NETWORKS};
 use crate::{FABRICS, LONG, MODES, eventually, rack};
 use rackmem::diagnostics::Faults;
 use rackmem::object::{Object, ObjectRef};
-use rackmem::{AccessError, AllocError, Contract, Fabric, Node, Rack, RegionError, RegionSpec};
+use rackmem::{
+    AccessError, AllocError, Contract, Fabric, Node, Rack, Region, RegionError, RegionSpec,
+};
 use rackmem_sim::history::{ClientLog, Recorder};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -294,9 +296,18 @@ fn objects_are_given_once_while_the_home_dies() {
         for _ in 0..left {
             region.alloc(0u64).unwrap();
         }
-        assert!(
-            matches!(region.alloc(0u64), Err(AllocError::OutOfMemory { .. })),
-            "{fabric}"
-        );
+        let full = |region: &Region, which: &str| {
+            let refused = region.alloc(0u64);
+            let full = matches!(refused, Err(AllocError::OutOfMemory { .. }));
+            assert!(full, "{fabric}, {which}: {refused:?}");
+        };
+        full(&region, "as it is");
+        // A node that asks before it knows who serves the region.
+        for (id, member) in [(2, 2), (0, 0)] {
+            racks[id] = None;
+            eventually("the death is noticed", || !nodes[1].is_member(member));
+            let anew = racks[id].insert(cluster.node(id)).node(id);
+            full(&anew.open_region(&spec).unwrap(), "a new node");
+        }
     }
 }

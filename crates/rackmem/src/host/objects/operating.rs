@@ -126,24 +126,31 @@ impl Access {
     fn given(
         &self,
         command: Command,
-        at_home: impl FnOnce(&mut Here<'_>) -> Result<Answer, Reason>,
+        at_home: impl Fn(&mut Here<'_>) -> Result<Answer, Reason>,
     ) -> Result<Ref, AllocError> {
         let tag = command.tag();
-        let host = self.standing.host(tag.home());
-        let outcome = match self.has_home_of(tag) {
-            true => match self.here(at_home)? {
-                Ok(answer) => Outcome::Given(Ref {
-                    tag: answer.tag,
-                    generation: answer.generation,
-                }),
-                Err(reason) => Outcome::Refused(reason),
-            },
-            false => self.ask_until_free(command, &[])?.0,
-        };
-        match (outcome, host) {
-            (Outcome::Given(object), _) => Ok(object),
-            (Outcome::Refused(Reason::Full), Some(node)) => Err(AllocError::OutOfMemory { node }),
-            (outcome, _) => Err(unlike(outcome, tag).into()),
+        loop {
+            let outcome = match self.has_home_of(tag) {
+                true => match self.here(&at_home)? {
+                    Ok(answer) => Outcome::Given(Ref {
+                        tag: answer.tag,
+                        generation: answer.generation,
+                    }),
+                    Err(reason) => Outcome::Refused(reason),
+                },
+                false => self.ask_until_free(command, &[])?.0,
+            };
+            match outcome {
+                Outcome::Given(object) => return Ok(object),
+                // Before it answered, this node had perhaps not heard who serves it; and if nobody
+                // does any more, the next one is asked.
+                Outcome::Refused(Reason::Full) => {
+                    if let Some(node) = self.standing.host(tag.home()) {
+                        return Err(AllocError::OutOfMemory { node });
+                    }
+                }
+                outcome => return Err(unlike(outcome, tag).into()),
+            }
         }
     }
 
