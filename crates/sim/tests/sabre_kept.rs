@@ -34,6 +34,11 @@ const NOTICED: &[(Defect, &str, &str)] = &[
         "object-keeper-dies-conditional",
         "a conditional write follows its version",
     ),
+    (
+        Defect::SkipValidation,
+        "object-keeper-dies-audit",
+        "what a transaction has read is of one moment",
+    ),
 ];
 
 #[test]

@@ -49,7 +49,8 @@ pub use section::{Section, Sender, Values, Words};
 use self::transaction::{Plan, Step, Transaction};
 use crate::call::Ticks;
 use crate::wire::{
-    Contract, Copyset, Header, MAX_REQUESTERS, NodeId, Own, Reason, Record, RequesterId, Seq,
+    Contract, Copyset, Header, HomeId, MAX_REQUESTERS, NodeId, Own, Reason, Record, RequesterId,
+    Seq,
 };
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -237,7 +238,7 @@ impl Sabre {
     }
 
     /// A home that the transaction of this slot waits for.
-    pub fn awaited(&self, slot: u8) -> Option<NodeId> {
+    pub fn awaited(&self, slot: u8) -> Option<HomeId> {
         let row = self.slots.get(usize::from(slot))?;
         row.transaction.as_ref()?.awaited()
     }

@@ -44,7 +44,7 @@ pub enum TransactionError {
         /// Objects that are possible.
         most: usize,
     },
-    /// An object of it is of a region with copies.
+    /// An object that it writes is of a region with copies.
     HasCopies {
         /// Its address.
         addr: u64,
@@ -94,7 +94,7 @@ impl TransactionError {
             }
             TransactionError::HasCopies { addr } => write!(
                 f,
-                "the object at {addr:#018x} has copies, and takes no part in transactions"
+                "the object at {addr:#018x} has copies, and is written by no transaction"
             ),
             TransactionError::TooManyBytes { len, most } => write!(
                 f,

@@ -124,6 +124,14 @@ impl Book {
         Some((address(number, group), contract, group.copies))
     }
 
+    /// Bytes of a line of this group's, as known last, or as the store says where nothing is known
+    /// of it.
+    pub fn line_of(&self, group: u16) -> Option<u32> {
+        let line = |groups: &Groups| Some(groups.get(group)?.layout.line);
+        let known = line(&self.known.lock().whole());
+        known.or_else(|| line(&self.look().ok()?))
+    }
+
     /// Looks at the store, and lets this process live by what is there.
     pub fn look(&self) -> Result<Groups, MembershipError> {
         let store = self.store.as_ref().ok_or(MembershipError::Fixed)?;

@@ -73,7 +73,9 @@ impl Transaction<'_> {
     /// The object has this value when the transaction takes effect, and not before.
     ///
     /// # Errors
-    /// [`TransactionError::TooManyObjects`], [`TransactionError::TooManyBytes`].
+    /// [`TransactionError::TooManyObjects`], [`TransactionError::TooManyBytes`];
+    /// [`TransactionError::HasCopies`] where the object is of a region with copies: such ones are
+    /// read in transactions, and not written.
     pub fn write<T: Value>(
         &mut self,
         object: &Object<T>,
@@ -96,6 +98,9 @@ impl Transaction<'_> {
 
     fn put<T: ?Sized>(&mut self, object: &Object<T>, bytes: &[u8]) -> Result<(), TransactionError> {
         let (addr, len) = (object.addr(), bytes.len());
+        if !object.at.tag.home().is_own() {
+            return Err(TransactionError::HasCopies { addr });
+        }
         if len > MAX_OBJECT {
             let is = MAX_OBJECT;
             return Err(AccessError::OtherSize { addr, len, is }.into());
@@ -114,9 +119,6 @@ impl Transaction<'_> {
 
     fn used<T: ?Sized>(&mut self, object: &Object<T>) -> Result<&mut Used, TransactionError> {
         let Ref { tag, generation } = object.at;
-        if !tag.home().is_own() {
-            return Err(TransactionError::HasCopies { addr: tag.0 });
-        }
         let (full, known) = (
             self.objects.len() >= MAX_OBJECTS,
             self.objects.get(&tag).map(|used| used.generation),
@@ -254,7 +256,7 @@ impl Node {
     /// the rest, once they know. Lost together with a home that has committed, it may be half done.
     ///
     /// # Errors
-    /// [`TransactionError::HasCopies`] when one of them is of a region with copies;
+    /// [`TransactionError::HasCopies`] when one that it writes is of a region with copies;
     /// [`TransactionError::Conflict`] when other writers came first for longer than the
     /// configuration's `patience`; [`TransactionError::Undecided`] when it may take effect and is
     /// not known to have; those of `f` and of [`Object::write`].

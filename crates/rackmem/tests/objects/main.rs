@@ -13,6 +13,7 @@ mod tears;
 mod transactions;
 
 use rackmem::{Contract, Fabric, Mode, Rack, Region, RegionSpec};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 const FABRICS: [Fabric; 3] = [Fabric::Inline, Fabric::Shm, Fabric::Udp];
@@ -36,5 +37,14 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     while !done() {
         assert!(Instant::now() < end, "never: {what}");
         std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Threads stop when this goes, also by a panic.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
     }
 }

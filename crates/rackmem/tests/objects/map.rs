@@ -1,7 +1,7 @@
 //! Maps: against a model, used by all nodes at a time, and while members are killed.
 
 use crate::processes::{Member, config};
-use crate::{FABRICS, LONG, rack, region, until};
+use crate::{FABRICS, LONG, Stop, rack, region, until};
 use rackmem::object::{MAX_OBJECT, Map, MapSpec, ObjectRef};
 use rackmem::{
     AccessError, AllocError, Config, Contract, Fabric, Mode, Rack, RackError, RegionSpec,
@@ -379,4 +379,114 @@ fn keys_of_other_homes_outlive_a_home() {
     let all: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
     let got = map.get_many(&all);
     assert_eq!(got.iter().filter(|got| got.is_ok()).count(), kept);
+}
+
+/// Lines of the map below, each with a bucket or a part of a tail.
+const LINE: u32 = 256;
+
+fn kept_spec() -> RegionSpec {
+    let spec = RegionSpec::new("kept", 100 * LINE as usize).line(LINE);
+    spec.contract(Contract::Object).copies(3)
+}
+
+/// Where the map is; the names of what has no copies die with the member that is killed.
+fn told_spec() -> RegionSpec {
+    RegionSpec::new("told", 64).copies(3)
+}
+
+/// Not a test but a process that the next one starts: the member that serves a map with copies. It
+/// counts up keys of it, too, and says so after each one.
+#[test]
+fn keeping_process() {
+    let Some((config, node, _)) = crate::processes::started("map::keeping_process") else {
+        return;
+    };
+    let rack = Rack::join(&config, node).unwrap();
+    eprintln!("joined");
+    let mut found = [0; 2];
+    until("there is a map", || {
+        let told = rack.node(node).open_region(&told_spec());
+        found = told.map_or(found, |told| told.replicated(0).unwrap().read().unwrap());
+        found != [0; 2]
+    });
+    let at = ObjectRef::new(found[0], found[1] as u32);
+    let map = rack.node(node).attach_map(at).unwrap();
+    for nth in 0..u64::MAX {
+        add(&map, &[nth as u8 % 8; 4]).unwrap();
+        eprintln!("added {nth}");
+    }
+}
+
+/// The process that serves a map is killed in the middle of its changes and of others', and again
+/// when it has come back: all that was acknowledged is there, each change once, and nothing more
+/// than the one change that it was in.
+#[test]
+fn a_map_with_copies_outlives_the_process_that_serves_it() {
+    for fabric in ["shm", "udp"] {
+        let (text, _folder) = config(fabric, 4);
+        // A member that lives is not given up on a machine with much else to do.
+        let text = text.replace("lease = \"2s\"", "lease = \"10s\"");
+        let start = || {
+            let mut keeper = Member::start("map::keeping_process", &text, 0, "");
+            assert_eq!(keeper.line(), "joined");
+            keeper
+        };
+        let mut keeper = start();
+        let parsed = Config::parse(&text).unwrap();
+        let racks: Vec<Rack> = (1..4).map(|id| Rack::join(&parsed, id).unwrap()).collect();
+        let nodes: Vec<_> = (1..4).map(|id| racks[id - 1].node(id)).collect();
+        // So that the keeper has a copy, and the next one.
+        let region = nodes[2].create_region(&kept_spec()).unwrap();
+        let map = nodes[2].create_map(&[region.addr()], MapSpec::new(4, 100));
+        let map = map.unwrap();
+        let told = nodes[2].create_region(&told_spec()).unwrap();
+        let at = [map.at().addr(), u64::from(map.at().generation())];
+        told.replicated(0).unwrap().write(at).unwrap();
+        let (own, over) = (AtomicU64::new(0), AtomicBool::new(false));
+        let mut least = 0;
+        std::thread::scope(|scope| {
+            let _stop = Stop(&over);
+            for node in &nodes {
+                let map = node.attach_map(map.at()).unwrap();
+                let (own, over) = (&own, &over);
+                scope.spawn(move || {
+                    for nth in (0..8u8).cycle() {
+                        if over.load(Relaxed) {
+                            return;
+                        }
+                        add(&map, &[nth; 4]).unwrap();
+                        own.fetch_add(1, Relaxed);
+                    }
+                });
+            }
+            for life in 0..2 {
+                if life > 0 {
+                    keeper = start();
+                }
+                let mut said = 0;
+                while said < 20 {
+                    let line = keeper.line();
+                    if !line.starts_with("added") {
+                        let rest: Vec<String> = keeper.rest().collect();
+                        panic!("{fabric}: {line} {rest:?}");
+                    }
+                    said += 1;
+                }
+                keeper.signal("-KILL");
+                said += keeper
+                    .rest()
+                    .filter(|line| line.starts_with("added"))
+                    .count() as u64;
+                least += said;
+                let before = own.load(Relaxed);
+                until("others go on", || own.load(Relaxed) > before + 20);
+            }
+        });
+        let counts = map.entries().map(|entry| count_of(&entry.unwrap().1));
+        let (now, least) = (counts.sum::<u64>(), least + own.load(Relaxed));
+        assert!(
+            (least..=least + 2).contains(&now),
+            "{fabric}: {now}, {least}"
+        );
+    }
 }

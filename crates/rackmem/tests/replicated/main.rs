@@ -8,6 +8,7 @@ mod growing;
 mod history;
 mod homes;
 mod locks;
+mod maps;
 mod members;
 mod names;
 mod objects;
@@ -16,6 +17,7 @@ mod removing;
 mod rounds;
 
 use rackmem::{Fabric, Mode, Rack};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 const FABRICS: [Fabric; 3] = [Fabric::Inline, Fabric::Shm, Fabric::Udp];
@@ -34,5 +36,14 @@ fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     while !done() {
         assert!(Instant::now() < end, "never: {what}");
         std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Threads stop when this goes, also by a panic.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
     }
 }

@@ -3,17 +3,20 @@
 
 use crate::history::{LINES, judge, record};
 use crate::homes::replaced;
+use crate::maps;
 use crate::members::{Cluster, NETWORKS};
-use crate::{FABRICS, LONG, MODES, eventually, rack};
+use crate::{FABRICS, LONG, MODES, Stop, eventually, rack};
 use rackmem::diagnostics::Faults;
 use rackmem::object::{Object, ObjectRef};
 use rackmem::{
     AccessError, AllocError, Contract, Fabric, Node, Rack, Region, RegionError, RegionSpec,
+    TransactionError,
 };
 use rackmem_sim::history::{ClientLog, Recorder};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
 const MORE: &str = "lease = '500ms'\npatience = '60s'\nreplace_after = '200ms'\n";
 /// Words of an object that takes several packets where these are small.
@@ -101,9 +104,9 @@ fn what_objects_with_copies_do_not_do_is_said() {
     let (len, most) = (40, 32);
     assert!(matches!(long, Err(AllocError::TooLarge { len: l, most: m }) if (l, m) == (len, most)));
     let object = region.alloc([1u64; 4]).unwrap();
-    let inside = node.transaction(|t| t.read(&object));
-    let said = inside.unwrap_err().to_string();
-    assert!(said.contains("has copies"), "{said}");
+    let addr = object.addr();
+    let inside = node.transaction(|t| t.write(&object, [2; 4]));
+    assert_eq!(inside, Err(TransactionError::HasCopies { addr }));
     let stays = node.remove_region("small");
     let contract = Contract::Object;
     assert!(matches!(stays, Err(RegionError::NotRemovable { contract: c, .. }) if c == contract));
@@ -309,5 +312,71 @@ fn objects_are_given_once_while_the_home_dies() {
             let anew = racks[id].insert(cluster.node(id)).node(id);
             full(&anew.open_region(&spec).unwrap(), "a new node");
         }
+    }
+}
+
+/// Transactions that read objects with copies, and write one that has none, while the node that
+/// serves the first ones dies: what they read is of one moment, and so is what they write.
+#[test]
+fn transactions_read_objects_of_one_moment_while_the_home_dies() {
+    for fabric in NETWORKS {
+        let cluster = Cluster::new("object-audits", fabric, 4, maps::MORE);
+        let (mut racks, nodes) = cluster.nodes(4);
+        let region = nodes[3].create_region(&spec("pair", 64, 4)).unwrap();
+        let [first, second] = [(); 2].map(|()| region.alloc(0u64).unwrap().at());
+        let own = RegionSpec::new("own", 64 << 10).contract(Contract::Object);
+        let own = nodes[3].create_region(&own.on(3)).unwrap();
+        let seen = own.alloc([0u64; 2]).unwrap().at();
+        let (done, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let _stop = Stop(&stop);
+            // The first one is the second one or one ahead of it, at every moment.
+            let pair: Vec<Object<u64>> = attached(&nodes[2], &[first, second]);
+            let stop = &stop;
+            scope.spawn(move || {
+                for nth in 1.. {
+                    if stop.load(SeqCst) {
+                        return;
+                    }
+                    for object in &pair {
+                        object.write(&nth).unwrap();
+                    }
+                    // So that a transaction finds a moment between two of these.
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            for id in [1, 2, 3] {
+                let (node, done) = (&nodes[id], &done);
+                scope.spawn(move || {
+                    let pair: Vec<Object<u64>> = attached(node, &[first, second]);
+                    let seen: Object<[u64; 2]> = node.attach_object(seen).unwrap();
+                    while !stop.load(SeqCst) {
+                        let read = node.transaction(|t| {
+                            let [a, b] = [t.read(&pair[0])?, t.read(&pair[1])?];
+                            Ok([a, b])
+                        });
+                        let read = read.unwrap();
+                        assert!(read[0] - read[1] <= 1, "{fabric}: {read:?}");
+                        let before = node.transaction(|t| {
+                            let (was, now) = (t.read(&seen)?, t.read(&pair[1])?);
+                            t.write(&seen, [now, was[1] + 1])?;
+                            Ok([was[0], now])
+                        });
+                        // Transactions have one order, and what has copies never goes back.
+                        let before = before.unwrap();
+                        assert!(before[0] <= before[1], "{fabric}: {before:?}");
+                        done.fetch_add(1, SeqCst);
+                    }
+                });
+            }
+            let before = done.load(SeqCst);
+            eventually("they read", || done.load(SeqCst) > before + 30);
+            maps::first_dies(&cluster, &mut racks);
+            eventually("the death is noticed", || !nodes[1].is_member(0));
+            let before = done.load(SeqCst);
+            eventually("they go on", || done.load(SeqCst) > before + 30);
+        });
+        let seen: Object<[u64; 2]> = nodes[1].attach_object(seen).unwrap();
+        assert_eq!(seen.read().unwrap()[1], done.load(SeqCst), "{fabric}");
     }
 }

@@ -19,9 +19,7 @@ use super::super::operation::{Lane, Outcome, Ref};
 use super::super::{len_of, own};
 use super::part::PartOf;
 use super::{MAX_OBJECTS, WINDOW};
-use crate::wire::{
-    Copyset, Dest, Header, HomeId, Kind, NodeId, Own, Reason, RequesterId, Seq, Tag,
-};
+use crate::wire::{Copyset, Dest, Header, HomeId, Kind, Own, Reason, RequesterId, Seq, Tag};
 use alloc::vec::Vec;
 
 /// What a thread wants committed.
@@ -29,7 +27,8 @@ use alloc::vec::Vec;
 pub struct Plan {
     /// What is written, in the order of homes; the bytes are the host's.
     pub parts: Vec<PartOf>,
-    /// What was read and is not written, under these versions; [`MAX_OBJECTS`] at most.
+    /// What was read and is not written, under these versions; [`MAX_OBJECTS`] at most. Such an
+    /// object may have copies: a later keeper says the same of its version.
     pub reads: Vec<(Ref, u64)>,
 }
 
@@ -103,25 +102,21 @@ impl Transaction {
         homes.fold(Copyset::EMPTY, Copyset::with)
     }
 
-    /// The homes of all its objects.
+    /// The nodes whose own memory has objects of it. What a group keeps does not die with a node.
     pub fn homes(&self) -> Copyset {
-        let read = self
-            .plan
-            .reads
-            .iter()
-            .map(|(object, _)| object.tag.home().0);
-        read.fold(self.written(), Copyset::with)
+        let read = (self.plan.reads.iter()).map(|(object, _)| object.tag.home());
+        let own = read.filter(|home| home.is_own()).map(|home| home.0);
+        own.fold(self.written(), Copyset::with)
     }
 
     /// A home that it waits for.
-    pub fn awaited(&self) -> Option<NodeId> {
+    pub fn awaited(&self) -> Option<HomeId> {
         let nth = |left: u64| left.trailing_zeros() as usize;
-        let home = match self.phase {
+        Some(match self.phase {
             Phase::Locking(nth, _) => self.plan.parts.get(usize::from(nth))?.home(),
             Phase::Validating(left) => self.plan.reads.get(nth(left))?.0.tag.home(),
             Phase::Ending(left, _) => self.plan.parts.get(nth(left))?.home(),
-        };
-        Some(home.0)
+        })
     }
 
     fn header(&self, kind: Kind, tag: Tag, who: (RequesterId, u32), epoch: u32) -> Header {
@@ -209,12 +204,13 @@ impl Transaction {
                 let Some(nth) = reads.position(|(object, _)| object.tag == header.tag) else {
                     return Step::Nothing;
                 };
-                let locked = header.reason == Reason::Locked;
+                let accepts = match fx.defect() {
+                    Some(Defect::ValidateLocked) => header.reason == Reason::Locked,
+                    defect => defect == Some(Defect::SkipValidation),
+                };
                 match header.reason {
                     _ if left >> nth & 1 == 0 => Step::Nothing,
-                    _ if locked && fx.defect() == Some(Defect::ValidateLocked) => {
-                        self.validated(left & !(1 << nth))
-                    }
+                    _ if accepts => self.validated(left & !(1 << nth)),
                     Reason::NotModified => self.validated(left & !(1 << nth)),
                     reason => {
                         let reason = match reason {

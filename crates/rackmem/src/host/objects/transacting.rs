@@ -78,7 +78,8 @@ impl Access {
         let late = began.elapsed() >= self.patience;
         late.then(|| {
             let awaited = self.agents.objects.part().sabre.awaited(slot);
-            let node = awaited.unwrap_or(self.me());
+            let node = awaited.and_then(|home| self.standing.host(home));
+            let node = node.unwrap_or(self.me());
             AccessError::Rack(RackError::Timeout { node })
         })
     }

@@ -2,8 +2,8 @@
 //!
 //! | bytes | |
 //! |---|---|
-//! | 0…8 | of a head: the address of its tail, or 0; of a tail: 0 |
-//! | 8…12 | the tail's generation |
+//! | 0…8 | the address of what follows, or 0: of a head its tail, of a tail its next object |
+//! | 8…12 | that one's generation |
 //! | 12…16 | entries, or [`FREED`] |
 //! | 16… | entries, one after the other: hash (4), bytes of the key (2), of the value (2), key, value, zeros up to a multiple of 8 |
 //!
@@ -24,7 +24,7 @@ const FREED: u32 = u32::MAX;
 pub enum Seen {
     /// The value: where, and how many bytes.
     Value { at: usize, len: usize },
-    /// The key is not here, and there is no tail.
+    /// The key is not here, and nothing follows.
     Absent,
     /// The key is not here; it may be there.
     Tail(ObjectRef),
@@ -78,7 +78,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    fn bytes(&self) -> usize {
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
         entry_bytes(self.key.len(), self.value.len())
     }
 }

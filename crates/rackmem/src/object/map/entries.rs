@@ -55,21 +55,14 @@ impl Map {
             if part.freed {
                 return Err(head.gone());
             }
-            let Some(tail) = part.tail else {
-                return Ok(part.entries);
-            };
             // A tail never changes. When there is another one this one is gone.
-            match self.shape.node.attach_object::<[u8]>(tail)?.read() {
-                Ok(bytes) => {
-                    part.entries.append(&mut Part::of(&bytes).entries);
-                    return Ok(part.entries);
-                }
-                Err(AccessError::Gone { .. }) if backoff.wait() => {}
-                Err(AccessError::Gone { .. }) => {
-                    let addr = head.addr();
-                    return Err(AccessError::Busy { addr });
-                }
-                Err(error) => return Err(error),
+            if let Some(mut tail) = self.read_tail(part.tail)? {
+                part.entries.append(&mut tail.part.entries);
+                return Ok(part.entries);
+            }
+            if !backoff.wait() {
+                let addr = head.addr();
+                return Err(AccessError::Busy { addr });
             }
         }
     }

@@ -3,15 +3,16 @@
 //! bucket's home carries out.
 //!
 //! A bucket is an object, its *head*. What does not fit there is in a second object, its *tail*,
-//! which is never changed: who changes it makes a new one, names that in the head, and frees the
-//! old one. So the head's version is the version of the whole bucket, and there is one write by
-//! which a change takes effect. A reader whose tail has been freed meanwhile finds it gone, and
-//! begins again at the head.
+//! or in several where objects are short, which are never changed: who changes it makes a new one,
+//! names that in the head, and frees the old one. So the head's version is the version of the
+//! whole bucket, and there is one write by which a change takes effect. A reader whose tail has
+//! been freed meanwhile finds it gone, and begins again at the head.
 
 mod bucket;
 mod entries;
 pub(crate) mod hash;
 mod root;
+mod tail;
 mod updating;
 
 pub use self::entries::Entries;
@@ -60,11 +61,14 @@ use std::sync::Arc;
 /// # }
 /// ```
 ///
-/// **When something fails**: what a home had dies with it, and operations on keys whose bucket was
-/// there say [`RackError::NodeLost`](crate::RackError::NodeLost); other keys go on. A thread or
-/// process that dies in a change leaves the old value or the new one, and at most one object of
-/// memory that nobody uses. Of a change that failed [`Error::changed`](crate::Error::changed) says
-/// whether it may have been made all the same.
+/// **When something fails**: in regions with copies
+/// ([`RegionSpec::copies`](crate::RegionSpec::copies)) nothing is lost while a majority of a
+/// region's nodes lives, and operations wait for the next node that serves them. Elsewhere what a
+/// home had dies with it, and operations on keys whose bucket was there say
+/// [`RackError::NodeLost`](crate::RackError::NodeLost); other keys go on. A thread or process that
+/// dies in a change leaves the old value or the new one, and at most one tail that nobody uses. Of
+/// a change that failed [`Error::changed`](crate::Error::changed) says whether it may have been
+/// made all the same.
 #[derive(Clone)]
 pub struct Map {
     shape: Arc<Shape>,
@@ -77,6 +81,8 @@ struct Shape {
     seed: u64,
     /// Bytes that a head has room for.
     room: usize,
+    /// Bytes of an object of a tail at most.
+    most: usize,
     /// Where tails are made: a bucket's is in the region of its head.
     regions: Vec<u64>,
     directories: Vec<ObjectRef>,
@@ -165,18 +171,15 @@ impl Map {
                 Seen::Freed => return Err(of.head.gone()),
                 Seen::Tail(tail) => self.shape.node.attach_object::<[u8]>(tail)?,
             };
-            match tail.with(&mut *look) {
-                Ok(Seen::Value { .. }) => return Ok(true),
-                // A tail has no tail.
-                Ok(_) => return Ok(false),
-                Err(AccessError::Gone { .. }) if backoff.wait() => {}
+            seen = match tail.with(&mut *look) {
+                Ok(seen) => seen,
+                Err(AccessError::Gone { .. }) if backoff.wait() => of.head.with(&mut *look)?,
                 Err(AccessError::Gone { .. }) => {
                     let addr = of.head.addr();
                     return Err(AccessError::Busy { addr });
                 }
                 Err(error) => return Err(error),
-            }
-            seen = of.head.with(&mut *look)?;
+            };
         }
     }
 

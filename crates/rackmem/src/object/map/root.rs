@@ -6,7 +6,8 @@ use super::{Map, Shape};
 use crate::backoff::Backoff;
 use crate::error::{AccessError, AllocError};
 use crate::node::Node;
-use rackmem_proto::sabre::HEADER;
+use rackmem_proto::sabre::{HEADER, room_of};
+use rackmem_proto::wire::Tag;
 use std::sync::Arc;
 
 /// In front of a map's root.
@@ -23,6 +24,8 @@ const MAX_REGIONS: usize = 64;
 const MAX_BUCKETS: usize = 1 << 22;
 /// Bytes of a bucket that fit into an object of 1 KiB with its header.
 const BUCKET: usize = 1024 - HEADER as usize;
+/// Bytes of the shortest one.
+const SHORTEST: usize = 64;
 /// Buckets are filled so far, in percent, when all entries are there, so that few have a tail.
 const FILLED: usize = 60;
 
@@ -37,6 +40,8 @@ const FILLED: usize = 60;
 /// assert_eq!((spec.buckets(), spec.bucket_bytes()), (1_882, 1_008));
 /// // Longer buckets: fewer, and more bytes to copy where a lookup is a packet.
 /// assert_eq!(spec.bucket(4_080).buckets(), 460);
+/// // In a region with copies a bucket is a line, whatever its bytes were to be.
+/// assert_eq!(spec.bytes_in_lines(4_096), 696 * 4_096);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MapSpec {
@@ -55,10 +60,11 @@ impl MapSpec {
         }
     }
 
-    /// With buckets of so many bytes, from 64 to [`MAX_OBJECT`].
+    /// With buckets of so many bytes, from 64 to [`MAX_OBJECT`]. Where one of the map's regions has
+    /// copies, a bucket is as long as an object there can be.
     #[must_use]
     pub fn bucket(mut self, bytes: usize) -> Self {
-        self.bucket = bytes.clamp(64, MAX_OBJECT);
+        self.bucket = bytes.clamp(SHORTEST, MAX_OBJECT);
         self
     }
 
@@ -73,6 +79,51 @@ impl MapSpec {
     pub fn bucket_bytes(&self) -> usize {
         self.bucket
     }
+
+    /// Bytes of a region with copies for such a map, where its lines have so many
+    /// ([`RegionSpec::line`](crate::RegionSpec::line)): the buckets, half as many objects of tails,
+    /// and what says where they are.
+    ///
+    /// ```
+    /// # fn main() -> rackmem::Result<()> {
+    /// use rackmem::object::MapSpec;
+    /// use rackmem::{Contract, Rack, RegionSpec};
+    ///
+    /// let rack = Rack::local(3)?;
+    /// let wanted = MapSpec::new(100, 50);
+    /// let spec = RegionSpec::new("users", wanted.bytes_in_lines(4096)).line(4096);
+    /// let spec = spec.contract(Contract::Object).copies(3);
+    /// let region = rack.node(0).create_region(&spec)?;
+    /// let users = rack.node(0).create_map(&[region.addr()], wanted)?;
+    /// users.insert(b"ada", b"1815")?;
+    /// let same = rack.node(2).attach_map(users.at())?;
+    /// assert_eq!(same.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn bytes_in_lines(&self, line: u32) -> usize {
+        let most = room_of(line) as usize;
+        let buckets = self.where_objects_have(most).buckets();
+        let lists = buckets.div_ceil(listed(most));
+        let lines = buckets
+            .saturating_add(buckets / 2)
+            .saturating_add(lists + 1);
+        lines.saturating_mul(line as usize)
+    }
+
+    /// The same where an object has so many bytes at most. A line with copies has one object,
+    /// however short that is.
+    fn where_objects_have(mut self, most: usize) -> Self {
+        if most < MAX_OBJECT {
+            self.bucket = most.max(SHORTEST);
+        }
+        self
+    }
+}
+
+/// Buckets that one object of so many bytes lists.
+fn listed(most: usize) -> usize {
+    (most / REF).clamp(1, LISTED)
 }
 
 /// What is in the root.
@@ -149,7 +200,8 @@ impl Node {
     /// # Errors
     /// [`AccessError::WrongContract`] where a region is under another contract,
     /// [`AccessError::BadAddress`] where there is none, [`AllocError::OutOfMemory`] when one is
-    /// full, [`AllocError::TooLarge`] for more regions or buckets than a map has. What was made
+    /// full, [`AllocError::TooLarge`] for more regions or buckets than a map has, or than its root
+    /// names: in regions with copies 113,000 buckets of 4 KiB, and 6,400 of 1 KiB. What was made
     /// until then is freed.
     pub fn create_map(&self, regions: &[u64], spec: MapSpec) -> Result<Map, AllocError> {
         let (len, most) = (regions.len(), MAX_REGIONS);
@@ -160,7 +212,8 @@ impl Node {
             return Err(AccessError::BadAddress { addr: 0 }.into());
         };
         let mut made: Vec<Object<[u8]>> = Vec::new();
-        let root = self.make_map((first, regions), spec, &mut made);
+        let most = self.longest_in(regions)?;
+        let root = self.make_map((first, regions), (spec, most), &mut made);
         match root {
             Ok((root, read)) => Ok(self.map(root, read, made)?),
             Err(error) => {
@@ -176,10 +229,16 @@ impl Node {
     fn make_map(
         &self,
         (first, regions): (u64, &[u64]),
-        spec: MapSpec,
+        (spec, most): (MapSpec, usize),
         made: &mut Vec<Object<[u8]>>,
     ) -> Result<(ObjectRef, Root), AllocError> {
+        let spec = spec.where_objects_have(most);
         let (buckets, room) = (spec.buckets(), spec.bucket_bytes());
+        let lists = buckets.div_ceil(listed(most));
+        let len = FRONT + regions.len() * 8 + lists * REF;
+        if len > most {
+            return Err(AllocError::TooLarge { len, most });
+        }
         // An empty bucket.
         let zeros = vec![0; room];
         for nth in 0..buckets {
@@ -187,7 +246,7 @@ impl Node {
             made.push(self.new_object(region, &zeros, 0)?);
         }
         let mut directories = Vec::new();
-        let lists: Vec<Vec<u8>> = (made.chunks(LISTED))
+        let lists: Vec<Vec<u8>> = (made.chunks(listed(most)))
             .map(|some| {
                 let mut list = Vec::with_capacity(some.len() * REF);
                 some.iter().for_each(|head| put(&mut list, head.at()));
@@ -235,12 +294,26 @@ impl Node {
         }
     }
 
+    /// Bytes of an object at most, in all of these regions.
+    fn longest_in(&self, regions: &[u64]) -> Result<usize, AccessError> {
+        let mut most = MAX_OBJECT;
+        for addr in regions.iter().copied() {
+            if let Some(group) = Tag(addr).home().group() {
+                let line = self.inner.access.groups.line_of(group);
+                most = most.min(room_of(line.ok_or(AccessError::BadAddress { addr })?) as usize);
+            }
+        }
+        Ok(most)
+    }
+
     fn map(&self, at: ObjectRef, root: Root, heads: Vec<Object<[u8]>>) -> Result<Map, AccessError> {
+        let most = self.longest_in(&root.regions)?;
         let shape = Shape {
             node: self.clone(),
             root: at,
             seed: root.seed,
             room: root.room,
+            most,
             regions: root.regions,
             directories: root.directories,
             heads,
@@ -274,8 +347,9 @@ impl Map {
                     return Err(AccessError::Busy { addr });
                 }
             };
-            if let Some(tail) = tail {
-                shape.node.attach_object::<[u8]>(tail)?.free()?;
+            // Nobody else frees it, or has.
+            if let Some(tail) = self.read_tail(tail)? {
+                self.free_tail(&tail.at);
             }
             head.clone().free()?;
         }

@@ -1,7 +1,7 @@
 //! A change of one key: one conditional write of its bucket's head.
 
-use super::super::{MAX_OBJECT, Object, ObjectRef};
 use super::bucket::{Entry, Part};
+use super::tail::{Tail, fits};
 use super::{Map, Of};
 use crate::backoff::Backoff;
 use crate::error::{AccessError, AllocError};
@@ -24,10 +24,11 @@ impl Map {
     /// Gives a key this value; the one that it had.
     ///
     /// # Errors
-    /// [`AllocError::TooLarge`] when key and value are longer than an object, or the bucket's tail
-    /// would be; [`AllocError::OutOfMemory`] when the bucket needs a tail and its region is full;
-    /// those of [`Object::write_if`]. [`AccessError::Busy`] when other changes came first for
-    /// longer than the configuration's `patience`.
+    /// [`AllocError::TooLarge`] when key and value are longer than an object of the map's regions,
+    /// or the bucket's tail would be than [`MAX_OBJECT`](crate::object::MAX_OBJECT);
+    /// [`AllocError::OutOfMemory`] when the bucket needs a tail and its region is full; those of
+    /// [`Object::write_if`](crate::object::Object::write_if). [`AccessError::Busy`] when other
+    /// changes came first for longer than the configuration's `patience`.
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, AllocError> {
         self.update(key, |_| Some(value.to_vec()))
     }
@@ -75,15 +76,17 @@ impl Map {
         if head.freed {
             return Err(of.head.gone().into());
         }
-        let (room, old_tail) = (self.shape.room, head.tail);
-        let in_head = head.find(of.hash, key).is_some();
+        let (room, named) = (self.shape.room, head.tail);
         // A tail is read only where it is needed.
-        let mut tail = None;
-        if !in_head && !self.read_tail(old_tail, &mut tail)? {
-            return Ok(Attempt::Again);
+        let mut tail: Option<Tail> = None;
+        if head.find(of.hash, key).is_none() {
+            tail = self.read_tail(named)?;
+            if tail.is_none() {
+                return Ok(Attempt::Again);
+            }
         }
         let has = |part: &Part| part.find(of.hash, key).cloned();
-        let before = has(&head).or_else(|| tail.as_ref().and_then(has));
+        let before = has(&head).or_else(|| tail.as_ref().and_then(|tail| has(&tail.part)));
         let before = before.map(|entry| entry.value);
         let after = f(before.as_deref());
         if after == before {
@@ -95,66 +98,45 @@ impl Map {
             key: key.to_vec(),
             value,
         });
-        let fits = entry
+        let stays = entry
             .as_ref()
             .is_none_or(|entry| head.has_room(entry, room));
-        if !fits && tail.is_none() && !self.read_tail(old_tail, &mut tail)? {
-            return Ok(Attempt::Again);
+        if !stays && tail.is_none() {
+            tail = self.read_tail(named)?;
+            if tail.is_none() {
+                return Ok(Attempt::Again);
+            }
         }
-        let parts = (head, tail.unwrap_or_default());
-        let Changed { mut head, tail } = change(parts, room, (of.hash, key), entry)?;
-        let new_tail = match &tail {
-            None => None,
-            Some(tail) if tail.entries.is_empty() => {
-                head.tail = None;
-                None
-            }
-            Some(tail) => {
-                let node = &self.shape.node;
-                let made: Object<[u8]> = node.new_object(of.region, &tail.bytes(), 0)?;
-                head.tail = Some(made.at());
-                Some(made)
-            }
-        };
+        let old = tail.unwrap_or_default();
+        let bounds = (room, self.shape.most);
+        let changed = change((head, old.part), bounds, (of.hash, key), entry)?;
+        let Changed { mut head, tail } = changed;
+        let mut made = Vec::new();
+        let is_replaced = tail.is_some();
+        if let Some(tail) = tail {
+            made = self.make_tail(of.region, tail.entries)?;
+            head.tail = made.first().copied();
+        }
         match of.head.write_if(version, &head.bytes())? {
             Ok(_) => {
-                if let (Some(_), Some(old)) = (&tail, old_tail) {
-                    // Nobody finds it any more; if its home is gone, so is it.
-                    let _ = self.shape.node.attach_object::<[u8]>(old)?.free();
+                if is_replaced {
+                    self.free_tail(&old.at);
                 }
                 Ok(Attempt::Done(before))
             }
             Err(_) => {
-                if let Some(made) = new_tail {
-                    let _ = made.free();
-                }
+                self.free_tail(&made);
                 Ok(Attempt::Again)
             }
         }
     }
-
-    /// Reads a bucket's tail. False where another change has freed it.
-    fn read_tail(
-        &self,
-        tail: Option<ObjectRef>,
-        part: &mut Option<Part>,
-    ) -> Result<bool, AccessError> {
-        *part = Some(match tail {
-            None => Part::default(),
-            Some(tail) => match self.shape.node.attach_object::<[u8]>(tail)?.read() {
-                Ok(bytes) => Part::of(&bytes),
-                Err(AccessError::Gone { .. }) => return Ok(false),
-                Err(error) => return Err(error),
-            },
-        });
-        Ok(true)
-    }
 }
 
-/// What is to become of a bucket in which a key is to have this entry, or none.
+/// What is to become of a bucket, whose head has so much room and whose tail is of objects of so
+/// many bytes, in which a key is to have this entry, or none.
 fn change(
     (mut head, mut tail): (Part, Part),
-    room: usize,
+    (room, most): (usize, usize),
     (hash, key): (u32, &[u8]),
     entry: Option<Entry>,
 ) -> Result<Changed, AllocError> {
@@ -163,11 +145,8 @@ fn change(
     if let Some(entry) = entry
         && let Err(entry) = head.put(entry, room)
     {
-        let len = tail.len() + entry.key.len() + entry.value.len();
-        let most = MAX_OBJECT;
-        if tail.put(entry, most).is_err() {
-            return Err(AllocError::TooLarge { len, most });
-        }
+        fits(&tail, &entry, most)?;
+        tail.entries.push(entry);
         moved = true;
     }
     if moved {
@@ -184,7 +163,11 @@ fn change(
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::MAX_OBJECT;
     use super::*;
+
+    /// Of a head, and of an object of a tail.
+    const BOUNDS: (usize, usize) = (100, MAX_OBJECT);
 
     fn entry(key: u8, len: usize) -> Entry {
         Entry {
@@ -205,7 +188,7 @@ mod tests {
         let none = || (Part::default(), Part::default());
         let put = |parts: (Part, Part), entry: Entry| {
             let (hash, key) = (entry.hash, entry.key.clone());
-            change(parts, 100, (hash, &key), Some(entry)).unwrap()
+            change(parts, BOUNDS, (hash, &key), Some(entry)).unwrap()
         };
         let first = put(none(), entry(1, 31));
         assert!(first.tail.is_none());
@@ -223,7 +206,7 @@ mod tests {
         // What only concerns the head leaves the tail.
         let shorter = put(parts(), entry(1, 5));
         assert_eq!((keys(&shorter.head), shorter.tail), (vec![1, 2], None));
-        let gone = change(parts(), 100, (3, &[3]), None).unwrap();
+        let gone = change(parts(), BOUNDS, (3, &[3]), None).unwrap();
         assert_eq!(
             (keys(&gone.head), gone.tail),
             (vec![1, 2], Some(Part::default()))
@@ -235,12 +218,18 @@ mod tests {
         let parts = (Part::default(), Part::default());
         let most = MAX_OBJECT;
         let long = entry(1, MAX_OBJECT);
-        let error = change(parts.clone(), 100, (1, &[1]), Some(long)).map(drop);
+        let error = change(parts.clone(), BOUNDS, (1, &[1]), Some(long)).map(drop);
         assert!(matches!(error, Err(AllocError::TooLarge { most: m, .. }) if m == most));
-        let full = change(parts, 100, (1, &[1]), Some(entry(1, MAX_OBJECT - 32))).unwrap();
+        let full = change(parts, BOUNDS, (1, &[1]), Some(entry(1, MAX_OBJECT - 32))).unwrap();
         let tail = full.tail.unwrap();
         assert!(tail.bytes().len() <= MAX_OBJECT);
-        let next = change((full.head, tail), 10, (2, &[2]), Some(entry(2, 100))).map(drop);
+        let next = change(
+            (full.head, tail),
+            (10, MAX_OBJECT),
+            (2, &[2]),
+            Some(entry(2, 100)),
+        )
+        .map(drop);
         assert!(next.is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! The racks that are explored.
 
-use super::scenario::Op::{Free, Make, Read, Write, WriteIf};
+use super::scenario::Op::{Audit, Free, Make, Read, Write, WriteIf, WriteOther};
 use super::scenario::{Budget, Scenario};
 
 const CALM: Budget = Budget {
@@ -67,5 +67,13 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[Write], &[Read]],
         budget: TWICE,
         states: 21_744,
+    },
+    Scenario {
+        name: "object-keeper-dies-audit",
+        about: "it dies beside a transaction that reads two objects, and a thread that writes both",
+        places: 2,
+        threads: &[&[Audit], &[Write, WriteOther]],
+        budget: DEADLY,
+        states: 40_656,
     },
 ];

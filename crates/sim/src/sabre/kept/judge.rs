@@ -13,6 +13,7 @@ const ONCE: &str = "a call takes effect once";
 const FOLLOWS: &str = "a conditional write follows its version";
 const RISE: &str = "versions rise with every change";
 const GONE: &str = "only what was freed is gone";
+const ONE_MOMENT: &str = "what a transaction has read is of one moment";
 const PLACES: &str = "no place is given to two, and none is lost";
 const WHERE: &str = "SABRes §3, §4";
 
@@ -33,12 +34,21 @@ struct Reading {
     gone: bool,
 }
 
+/// A transaction under way that reads all objects.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Audit {
+    /// What was current at one time, by object, since it began.
+    moments: Vec<Vec<u16>>,
+    read: Vec<u16>,
+}
+
 /// See the module.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Judge {
     /// By the object's place.
     has: BTreeMap<Tag, Had>,
     reading: BTreeMap<usize, Reading>,
+    auditing: BTreeMap<usize, Audit>,
     /// How often each write has taken effect.
     taken: BTreeMap<u16, u8>,
     /// Objects that threads have been given.
@@ -95,6 +105,35 @@ impl Judge {
         for reading in self.reading.values_mut() {
             reading.see(&self.has);
         }
+        let now = self.now();
+        for audit in self.auditing.values_mut() {
+            audit.moments.push(now.clone());
+        }
+    }
+
+    /// What there is now.
+    fn now(&self) -> Vec<u16> {
+        self.has.values().map(|had| had.write).collect()
+    }
+
+    /// A thread begins to read all objects as one step.
+    pub fn begin_audit(&mut self, thread: usize) {
+        let audit = Audit {
+            moments: vec![self.now()],
+            read: Vec::new(),
+        };
+        self.auditing.insert(thread, audit);
+    }
+
+    /// It was told that it has, or that it has not.
+    pub fn audited(&mut self, thread: usize, committed: bool) {
+        let Some(Audit { moments, read }) = self.auditing.remove(&thread) else {
+            return;
+        };
+        if committed && !moments.contains(&read) {
+            let what = format!("thread {thread} has read {read:?}, and there were {moments:?}");
+            self.complain(ONE_MOMENT, what);
+        }
     }
 
     /// A thread begins to read.
@@ -113,6 +152,9 @@ impl Judge {
         let Some(reading) = self.reading.remove(&thread) else {
             return;
         };
+        if let Some(audit) = self.auditing.get_mut(&thread) {
+            audit.read.push(first);
+        }
         if first != second {
             let what = format!("thread {thread} has read parts of writes {first} and {second}");
             self.complain(ONE_WRITE, what);

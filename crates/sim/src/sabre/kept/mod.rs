@@ -12,6 +12,7 @@
 //! | and of one that a majority had during it, of the object that was meant | `judge` |
 //! | a call takes effect once, and has when it is acknowledged | `judge` |
 //! | a conditional write follows the version that it names | `judge` |
+//! | what a transaction has read is of one moment | `judge` |
 //! | versions rise with every change | `judge` |
 //! | no place is given to two, and none is lost | `judge` |
 //! | every operation ends: from every state a way leads to the end of everything | [`driver`](crate::driver) |

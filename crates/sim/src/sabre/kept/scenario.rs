@@ -13,6 +13,17 @@ pub enum Op {
     Free,
     /// Makes another one.
     Make,
+    /// Writes the second object.
+    WriteOther,
+    /// Reads both, one after the other, as a transaction does, and has it validated.
+    Audit,
+}
+
+impl Op {
+    /// Whether it writes an object that is there.
+    pub fn writes(self) -> bool {
+        matches!(self, Op::Write | Op::WriteOther | Op::WriteIf)
+    }
 }
 
 /// What may go wrong, how often in all.
@@ -36,7 +47,7 @@ pub struct Scenario {
     pub name: &'static str,
     /// What it is about, in a few words.
     pub about: &'static str,
-    /// Places for objects. The first one has the first object.
+    /// Places for objects. The first ones have those that there are from the beginning.
     pub places: u32,
     /// What threads do.
     pub threads: &'static [&'static [Op]],
@@ -44,4 +55,12 @@ pub struct Scenario {
     pub budget: Budget,
     /// States that there are.
     pub states: usize,
+}
+
+impl Scenario {
+    /// Objects that there are from the beginning.
+    pub fn objects(&self) -> u32 {
+        let mut ops = self.threads.iter().copied().flatten();
+        1 + u32::from(ops.any(|op| matches!(op, Op::WriteOther | Op::Audit)))
+    }
 }

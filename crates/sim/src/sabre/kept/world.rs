@@ -9,6 +9,7 @@ use crate::print::Print;
 use rackmem_proto::abd::first_line;
 use rackmem_proto::call::Parcel;
 use rackmem_proto::sabre::rule::Refusal;
+use rackmem_proto::sabre::transaction::{Parts, Plan};
 use rackmem_proto::sabre::{
     Book, Command, Defect, GRANULE, Known, Lane, Meta, Need, Outcome, Ref, Sabre, Section, Sender,
     Values, bytes_with_rows, class_of,
@@ -22,7 +23,7 @@ use std::rc::Rc;
 const LINE: u32 = 4096;
 /// The version of the first object.
 const FIRST: u64 = 2;
-/// The first write.
+/// The first write, of the first object.
 const WRITTEN: u16 = 1;
 
 #[derive(Clone)]
@@ -47,6 +48,8 @@ pub struct Thread {
     ops: &'static [Op],
     /// Operations that are over.
     done: u8,
+    /// What the transaction that it is at has read, under which versions.
+    reads: Vec<(Ref, u64)>,
     /// It waits for an answer.
     pub waits: bool,
 }
@@ -97,6 +100,7 @@ impl World {
         let thread = |ops: &&'static [Op]| Thread {
             ops,
             done: 0,
+            reads: Vec::new(),
             waits: false,
         };
         let tag = HomeId::of_group(0).start().under(Contract::Object);
@@ -107,15 +111,21 @@ impl World {
             live: true,
             len: LEN as u16,
         };
-        let mut line = [FIRST, meta.to_word(), 0, 0].map(u64::to_be_bytes).concat();
-        line.extend(bytes_of(WRITTEN, LEN));
-        line.resize(LINE as usize, 0);
         let mut judge = Judge::default();
-        judge.stored(tag, &line);
+        let mut lines = BTreeMap::new();
+        for nth in 0..scenario.objects() {
+            let mut line = [FIRST, meta.to_word(), 0, 0].map(u64::to_be_bytes).concat();
+            line.extend(bytes_of(WRITTEN + nth as u16, LEN));
+            line.resize(LINE as usize, 0);
+            let offset = u64::from(nth * LINE);
+            let tag = Tag(tag.0 + offset);
+            judge.stored(tag, &line);
+            judge.given(Ref { tag, generation });
+            lines.insert(Tag(first_line(0).0 + offset), line);
+        }
         let object = Ref { tag, generation };
-        judge.given(object);
         World {
-            lines: BTreeMap::from([(first_line(0), line)]),
+            lines,
             judge,
             nodes: (0..keepers + scenario.threads.len()).map(node).collect(),
             keepers,
@@ -335,27 +345,54 @@ impl World {
             return Ok(());
         };
         self.threads[thread].waits = true;
-        let (object, write) = (self.object, self.write_of(thread));
+        let ([first, second], write) = (self.both(), self.write_of(thread));
+        let object = match (op, self.threads[thread].reads.len()) {
+            (Op::Audit, 1) | (Op::WriteOther, _) => second,
+            (Op::Audit, 2..) => return self.validate(thread),
+            _ => first,
+        };
         let known = Known {
             version: 0,
             len: LEN,
         };
         let command = match op {
-            Op::Read => Command::Read(object, known),
-            Op::Write => Command::Write(object, 0, LEN),
+            Op::Read | Op::Audit => Command::Read(object, known),
+            Op::Write | Op::WriteOther => Command::Write(object, 0, LEN),
             Op::WriteIf => Command::Write(object, FIRST, LEN),
             Op::Free => Command::Free(object),
             Op::Make => Command::Alloc(object.tag, LEN),
         };
-        if op == Op::Read {
+        if matches!(op, Op::Read | Op::Audit) {
             self.judge.begin(thread, object);
         }
-        let writes = matches!(op, Op::Write | Op::WriteIf);
-        let value = bytes_of(if writes { write } else { 0 }, LEN);
+        if op == Op::Audit && object == first {
+            self.judge.begin_audit(thread);
+        }
+        let value = bytes_of(if op.writes() { write } else { 0 }, LEN);
         let node = self.keepers + thread;
         let values = &mut Rc::make_mut(&mut self.nodes[node]).values;
         values.begin(0, 0, (value, 1));
         self.at(node, None, |sabre, fx| sabre.command(0, command, fx));
+        self.judge.verdict()
+    }
+
+    /// The objects that a transaction reads, in this order.
+    fn both(&self) -> [Ref; 2] {
+        let Ref { tag, generation } = self.object;
+        let tag = Tag(tag.0 + u64::from(LINE));
+        [self.object, Ref { tag, generation }]
+    }
+
+    /// A thread has read all that its transaction reads.
+    fn validate(&mut self, thread: usize) -> Result<(), Complaint> {
+        let plan = Plan {
+            parts: Vec::new(),
+            reads: self.threads[thread].reads.clone(),
+        };
+        let node = self.keepers + thread;
+        let values = &mut Rc::make_mut(&mut self.nodes[node]).values;
+        values.begin_transaction(0, 0, &mut Parts::default());
+        self.at(node, None, |sabre, fx| sabre.transact(0, plan, fx));
         self.judge.verdict()
     }
 
@@ -365,7 +402,10 @@ impl World {
             return;
         };
         let values = &mut Rc::make_mut(&mut self.nodes[node]).values;
-        let Some((outcome, bytes)) = values.take(Lane { slot: 0, nth: 0 }) else {
+        let whole = |outcome| (outcome, Vec::new());
+        let transaction = values.end_transaction(0).map(whole);
+        let ended = values.take(Lane { slot: 0, nth: 0 });
+        let Some((outcome, bytes)) = ended.or(transaction) else {
             return;
         };
         let Some(op) = self.op(thread) else {
@@ -373,10 +413,18 @@ impl World {
         };
         let write = self.write_of(thread);
         match outcome {
-            Outcome::Read { .. } => {
+            Outcome::Read { version, .. } => {
                 let mut value = Value::default();
                 (value.iter_mut().zip(writes_of(&bytes))).for_each(|(to, write)| *to = write);
                 self.judge.read(thread, value);
+                if op == Op::Audit {
+                    let both = self.both();
+                    let reads = &mut self.threads[thread].reads;
+                    let object = both[reads.len() % 2];
+                    reads.push((object, version));
+                    self.threads[thread].waits = false;
+                    return;
+                }
             }
             Outcome::Written(version) => {
                 let expected = if op == Op::WriteIf { FIRST } else { 0 };
@@ -385,7 +433,7 @@ impl World {
             Outcome::Conflict(_) => self.judge.not_written(write),
             Outcome::Given(object) => self.judge.given(object),
             Outcome::Refused(reason) => {
-                if matches!(op, Op::Write | Op::WriteIf) {
+                if op.writes() {
                     self.judge.not_written(write);
                 }
                 match Refusal::of(reason) {
@@ -393,10 +441,13 @@ impl World {
                     _ => self.judge.not_read(thread),
                 }
             }
-            Outcome::Freed | Outcome::Committed | Outcome::Aborted(..) => {}
+            Outcome::Committed => self.judge.audited(thread, true),
+            Outcome::Aborted(..) => self.judge.audited(thread, false),
+            Outcome::Freed => {}
         }
         let at = &mut self.threads[thread];
         (at.done, at.waits) = (at.done + 1, false);
+        at.reads.clear();
     }
 
     /// What is wrong when all has ended.
