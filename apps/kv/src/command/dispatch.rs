@@ -237,40 +237,40 @@ fn consider<M: Memory>(
     let Some(db) = shared.store.db(session.db) else {
         return Err("ERR DB index is out of range".into());
     };
-    let asked = match comes {
-        Comes::First => shipping::asked(shared, session, db, command, args),
+    let mut asked = match comes {
+        Comes::First => shipping::asked(shared, session, command),
         _ => None,
     };
-    if let Some(asked) = &asked
-        && asked.send(shared, session, position, args)
+    if let Some(asked) = &mut asked
+        && asked.send(shared, session, db, position, args)
     {
         eviction::note_uses(shared, &db, command, args);
         return Ok(());
     }
-    let start = out.len();
     let shown = comes != Comes::Again && shared.hub.monitors.any();
     // Scripts before what they call, others when they have run.
     let shown_first = shown && monitor::is_script(command.name);
     if shown_first {
         monitor::show(shared, session, position, args, false);
     }
+    let start = out.len();
     let waits = rackmem::waiting::waits();
-    let mut outcome = timed(shared, stats, session, db, position, args, out);
+    let outcome = timed(shared, stats, session, db, position, args, out);
     if let Some(asked) = asked {
-        asked.ran(rackmem::waiting::waits() != waits);
+        let waited = rackmem::waiting::waits() != waits;
+        asked.ran(command, db, args, waited);
     }
     if shown && !shown_first {
         monitor::show(shared, session, position, args, false);
     }
     // What fails for want of memory has done nothing, but a script may have.
-    let again = !command.flags.has(Flags::NOSCRIPT);
-    for _ in 0..eviction::MAX_ROUNDS {
-        if !again || !eviction::is_full(&outcome) || !eviction::evict(shared, stats)? {
-            break;
-        }
-        out.truncate(start);
-        outcome = timed(shared, stats, session, db, position, args, out);
-    }
+    let outcome = match command.flags.has(Flags::NOSCRIPT) {
+        true => outcome,
+        false => with_room(shared, stats, outcome, || {
+            out.truncate(start);
+            timed(shared, stats, session, db, position, args, out)
+        })?,
+    };
     // What has run in a transaction cannot be tried again; the next one finds room.
     if std::mem::take(&mut session.full) {
         eviction::evict(shared, stats)?;
@@ -390,15 +390,31 @@ pub(crate) fn run_shipped<M: Memory>(
 ) -> Outcome {
     let start = out.len();
     act_for(0);
-    let mut outcome = run(shared, stats, session, db, command, args, out);
+    let outcome = run(shared, stats, session, db, command, args, out);
+    with_room(shared, stats, outcome, || {
+        out.truncate(start);
+        run(shared, stats, session, db, command, args, out)
+    })?
+}
+
+/// What comes of a command at last that has come to `outcome`: as long as it fails for want of
+/// memory, keys go and it runs `again`.
+///
+/// # Errors
+/// No key could go.
+fn with_room<M: Memory>(
+    shared: &Shared<M>,
+    stats: &Stats,
+    mut outcome: Outcome,
+    mut again: impl FnMut() -> Outcome,
+) -> Result<Outcome, Failure> {
     for _ in 0..eviction::MAX_ROUNDS {
         if !eviction::is_full(&outcome) || !eviction::evict(shared, stats)? {
             break;
         }
-        out.truncate(start);
-        outcome = run(shared, stats, session, db, command, args, out);
+        outcome = again();
     }
-    outcome
+    Ok(outcome)
 }
 
 /// What a client of version 2 may send that has subscribed to something.

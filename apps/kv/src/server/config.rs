@@ -36,8 +36,8 @@ pub struct ServerConfig {
     pub snapshot: Option<PathBuf>,
     /// Sends commands to the nodes where their keys are, where that costs less than to fetch these,
     /// and takes those of other nodes' servers at this address: this node's,
-    /// as the others reach it. Nothing is encrypted there. `None`, and where the store has copies:
-    /// no commands are sent.
+    /// as the others reach it. Nothing is encrypted there. `None`, and where the store has copies
+    /// or one node: no commands are sent.
     pub links: Option<IpAddr>,
     /// Further sections of INFO, by name.
     pub sections: Vec<(String, InfoSection)>,

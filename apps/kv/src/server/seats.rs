@@ -181,12 +181,6 @@ impl<M: Memory> Seats<M> {
         }
     }
 
-    /// Whether a connection is another server's.
-    pub fn is_link(&self, place: usize) -> bool {
-        let connection = self.connections.get(place).and_then(Option::as_ref);
-        connection.is_some_and(|connection| connection.is_link())
-    }
-
     /// Whose time has come.
     pub fn overdue(&self) -> Vec<usize> {
         let now = Instant::now();

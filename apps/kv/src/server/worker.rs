@@ -350,7 +350,7 @@ impl<M: Memory> Hand<M> {
     }
 
     /// Serves the connections in the middle of a script, which are told that the worker is busy,
-    /// unless another thread serves them.
+    /// unless another thread serves them. Nothing that touches keys is run.
     fn attend(&self, busy: &'static str) {
         // Where it fails, the worker finds out.
         if !self.has_helm() || self.note_events(Duration::ZERO).is_err() {
@@ -359,10 +359,6 @@ impl<M: Memory> Hand<M> {
         let mut seats = self.worker.seats();
         let mut places: Vec<usize> = seats.ready.drain(..).collect();
         places.extend(seats.turns.drain(..));
-        // Commands of other servers wait: in the middle of a script nothing else may be run.
-        let links = places.extract_if(.., |place| seats.is_link(*place));
-        let links: Vec<usize> = links.collect();
-        seats.turns.extend(links);
         drop(seats);
         let client = acting();
         for place in places {

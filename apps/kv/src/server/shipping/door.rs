@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use super::frame::{self, Flags, Hello, Request};
-use super::{Shipping, key_of};
+use super::{Shipping, only_key, runs_anywhere};
 use crate::command::Outcome;
 use crate::command::dispatch::{run_shipped, say_failure};
 use crate::memory::Memory;
@@ -133,6 +133,12 @@ pub(crate) fn serve<M: Memory>(
             }
         };
         used += request.len;
+        if session.busy.is_some() {
+            // A script keeps the worker: who has asked need not wait for it.
+            let start = frame::begin_reply(&mut output.data);
+            frame::end_reply(&mut output.data, start, Flags::NOT_RUN);
+            continue;
+        }
         if !answer(
             shared, stats, shipping, session, parser, &request, from, output,
         ) {
@@ -172,8 +178,8 @@ fn answer<M: Memory>(
     let found = shared.commands.find(args.at(0));
     let command = found.map(|position| shared.commands.at(position));
     let Some((command, key)) = command
-        .filter(|command| command.takes(args.len()))
-        .and_then(|command| Some((command, key_of(command, args)?)))
+        .filter(|command| command.takes(args.len()) && runs_anywhere(command))
+        .and_then(|command| Some((command, only_key(command, args)?)))
     else {
         return false;
     };
@@ -189,6 +195,7 @@ fn answer<M: Memory>(
     let hit = stats.hits.swap(hits, Relaxed) != hits;
     let missed = stats.misses.swap(misses, Relaxed) != misses;
     Stats::add(&stats.shipped_served, 1);
+    shipping.served.fetch_add(1, Relaxed);
     let failed = outcome.is_err();
     if let Err(failure) = outcome {
         output.data.truncate(start + frame::REPLY);

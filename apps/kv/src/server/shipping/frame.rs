@@ -16,7 +16,7 @@ use crate::resp::reply::Protocol;
 
 const MAGIC: &[u8; 4] = b"rmlk";
 /// Version of all of this. Another one is refused.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 pub(super) const HELLO: usize = 36;
 pub(super) const WELCOME: usize = 6;
 /// Bytes of a command that is sent, words and what is around them, at most.
@@ -45,6 +45,8 @@ impl Flags {
     pub const MISS: Self = Self(4);
     /// It is an error.
     pub const FAILED: Self = Self(8);
+    /// The command has not run, and there is no reply.
+    pub const NOT_RUN: Self = Self(16);
 
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0

@@ -20,8 +20,14 @@
 //! A hot bucket becomes fresh when its home says so (`uses.rs`). And in case what clients do has
 //! changed in a way that its home cannot see, one of [`TRIES`] commands runs here. Both leave the
 //! bucket so warm that two waits make it hot again, if that was wrong.
+//!
+//! **A worker that hardly writes sends no reads.** What is read by all and written by few is cheap
+//! where it is read, and what was learned while it was written says nothing of that: after a load
+//! by all nodes every bucket is hot. So its reads run here, they make no bucket warmer, and one
+//! that has to wait takes the heat from its bucket. A command that finds everything here then
+//! costs no look at any table.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::layout::superblock::MOST_DEPTH;
 
@@ -37,9 +43,13 @@ const WAITED: u8 = 3;
 /// How often a command of a hot bucket runs here.
 const TRIES: u32 = 1024;
 /// Commands of a worker that are counted together.
-const RECENT: u32 = 256;
+const RECENT: u64 = 256;
 /// As many of them are many that wait: 30 %.
-const MANY: u32 = 77;
+const MANY: u64 = 77;
+/// A worker hardly writes once fewer of them have written than this, 1 of 16,
+const HARDLY: u64 = RECENT / 16;
+/// and does write from this on, 1 of 8: a worker in between is what it was.
+const WRITES: u64 = RECENT / 8;
 /// Buckets that are told apart: all that there can be.
 pub(super) const BUCKETS: usize = 1 << MOST_DEPTH;
 
@@ -153,41 +163,92 @@ impl Table {
         self.set(bucket, Heat::Cool(0));
     }
 
-    /// One of its commands is tried here.
+    /// A read of a worker that hardly writes has fetched it: what made it hot is over.
+    pub fn fetched(&self, bucket: usize) {
+        if self.is_hot(bucket) {
+            self.warm(bucket);
+        }
+    }
+
+    /// Two waits, and it is hot again.
     fn warm(&self, bucket: usize) {
         self.set(bucket, Heat::Cool(WARM));
     }
 }
 
+/// What a worker's commands are like lately: as the last [`RECENT`] were that were counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Manner(u8);
+
+impl Manner {
+    /// They have to wait often, whatever their buckets.
+    pub const MANY_WAIT: Self = Self(1);
+    /// They hardly write.
+    pub const HARDLY_WRITES: Self = Self(2);
+    /// Meanwhile others have sent commands to this server.
+    const SERVES: Self = Self(4);
+
+    pub fn is(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn with(self, other: Self, on: bool) -> Self {
+        Self(self.0 & !other.0 | if on { other.0 } else { 0 })
+    }
+}
+
+/// What of a count is commands, waits and writes: numbers of 16 bits.
+const A_COMMAND: u64 = 1;
+const A_WAIT: u64 = 1 << 16;
+const A_WRITE: u64 = 1 << 32;
+const NUMBER: u64 = 0xffff;
+
 /// What a worker's commands have cost lately.
 #[derive(Default)]
 pub(super) struct Recent {
-    commands: AtomicU32,
-    waits: AtomicU32,
-    /// Whether many of the last [`RECENT`] have waited.
-    many: AtomicU32,
+    /// Those of the next look.
+    counts: AtomicU64,
+    manner: AtomicU8,
     sent: AtomicU32,
+    /// What the server had done for others at the last look.
+    served: AtomicU32,
 }
 
 impl Recent {
     /// A command has run here, or was sent: then it would have waited. Threads of a worker that
-    /// count at the same time may lose one.
-    pub fn count(&self, waited: bool) {
-        let commands = self.commands.load(Relaxed) + 1;
-        let waits = self.waits.load(Relaxed) + u32::from(waited);
-        if commands >= RECENT {
-            self.many.store(u32::from(waits >= MANY), Relaxed);
-            self.commands.store(0, Relaxed);
-            self.waits.store(0, Relaxed);
+    /// count at the same time may lose one. `served`: commands that others have sent here, ever.
+    pub fn count(&self, waited: bool, writes: bool, served: &AtomicU32) {
+        let (wait, write) = (u64::from(waited) * A_WAIT, u64::from(writes) * A_WRITE);
+        let counts = self.counts.load(Relaxed) + A_COMMAND + wait + write;
+        if counts & NUMBER < RECENT {
+            self.counts.store(counts, Relaxed);
         } else {
-            self.commands.store(commands, Relaxed);
-            self.waits.store(waits, Relaxed);
+            self.counts.store(0, Relaxed);
+            self.look(counts, served.load(Relaxed));
         }
     }
 
-    /// Whether commands have to wait often, whatever their buckets.
-    pub fn many_wait(&self) -> bool {
-        self.many.load(Relaxed) != 0
+    #[cold]
+    fn look(&self, counts: u64, served: u32) {
+        let (waits, writes) = (counts / A_WAIT & NUMBER, counts / A_WRITE & NUMBER);
+        let before = self.manner();
+        let hardly = writes < HARDLY || writes < WRITES && before.is(Manner::HARDLY_WRITES);
+        let serves = self.served.swap(served, Relaxed) != served;
+        let manner = Manner::default()
+            .with(Manner::MANY_WAIT, waits >= MANY)
+            .with(Manner::HARDLY_WRITES, hardly)
+            .with(Manner::SERVES, serves);
+        self.manner.store(manner.0, Relaxed);
+    }
+
+    pub fn manner(&self) -> Manner {
+        Manner(self.manner.load(Relaxed))
+    }
+
+    /// Whether others have sent commands to this server since the look before the last.
+    pub fn serves(&self, served: &AtomicU32) -> bool {
+        let since = self.served.load(Relaxed) != served.load(Relaxed);
+        since || self.manner().is(Manner::SERVES)
     }
 
     /// Whether this command of a hot bucket is to be tried here. Then the bucket is warm.
@@ -276,15 +337,49 @@ mod tests {
         assert!(!table.is_hot(6));
     }
 
+    /// A worker's manner after so many more commands, of which these wait and write.
+    fn manner(recent: &Recent, waits: u64, writes: u64, served: u32) -> Manner {
+        let served = AtomicU32::new(served);
+        (0..RECENT).for_each(|nth| recent.count(nth < waits, nth < writes, &served));
+        recent.manner()
+    }
+
     #[test]
     fn three_waits_of_ten_commands_are_many() {
         let recent = Recent::default();
-        let run = |waits: u32| {
-            (0..RECENT).for_each(|nth| recent.count(nth < waits));
-            recent.many_wait()
-        };
-        assert!(!run(0) && !run(MANY - 1));
-        assert!(run(MANY) && run(RECENT));
-        assert!(!run(MANY - 1));
+        let many = |waits| manner(&recent, waits, RECENT, 0).is(Manner::MANY_WAIT);
+        assert!(!many(0) && !many(MANY - 1));
+        assert!(many(MANY) && many(RECENT));
+        assert!(!many(MANY - 1));
+    }
+
+    #[test]
+    fn a_worker_hardly_writes_below_one_of_sixteen_and_until_one_of_eight() {
+        let recent = Recent::default();
+        assert!(!recent.manner().is(Manner::HARDLY_WRITES), "nobody knows");
+        let hardly = |writes| manner(&recent, 0, writes, 0).is(Manner::HARDLY_WRITES);
+        assert!(!hardly(RECENT) && !hardly(HARDLY));
+        assert!(hardly(HARDLY - 1) && hardly(HARDLY) && hardly(WRITES - 1));
+        assert!(!hardly(WRITES) && !hardly(WRITES - 1));
+        assert!(hardly(0));
+    }
+
+    #[test]
+    fn who_is_sent_something_serves_until_a_while_after_the_last() {
+        let recent = Recent::default();
+        let told = [0, 1, 1, 5, 5].map(|n| manner(&recent, 0, 0, n).is(Manner::SERVES));
+        assert_eq!(told, [false, true, false, true, false]);
+        let serves = |served| recent.serves(&AtomicU32::new(served));
+        assert!(!serves(5) && serves(6));
+    }
+
+    #[test]
+    fn a_read_that_fetches_a_hot_bucket_leaves_it_warm_and_others_as_they_are() {
+        let table = Table::new();
+        table.heat(3);
+        (3..5).for_each(|bucket| table.fetched(bucket));
+        assert!(table.hot() == 0 && table.is_new(4));
+        (0..2).for_each(|_| table.ran(3, true, false));
+        assert!(table.is_hot(3));
     }
 }

@@ -8,7 +8,8 @@
 //!
 //! - `heat.rs`: whether a bucket's commands are sent, by what they have cost here;
 //! - `uses.rs`: at the home, whether one of those who send had better fetch the bucket;
-//! - `link.rs`: the connections to other servers, one for each worker here and node there;
+//! - `links.rs`: the connections to other servers, one for each worker here and node there;
+//! - `link.rs`: one of them;
 //! - `door.rs`: where those come in, and how their commands run;
 //! - `frame.rs`: what goes over them.
 //!
@@ -21,19 +22,20 @@ pub(super) mod door;
 mod frame;
 mod heat;
 mod link;
+mod links;
 mod uses;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use mio::Registry;
 
 use self::frame::{Flags, Hello};
-use self::heat::{Recent, Table};
-use self::link::Links;
+use self::heat::{Manner, Recent, Table};
+use self::links::Links;
 use self::uses::Uses;
 use super::session::{Session, Speech};
 use super::shared::{Shared, Stats};
@@ -46,7 +48,8 @@ use crate::resp::args::{Args, OwnedArgs};
 use crate::resp::reply::Reply;
 use crate::store::{Db, Store};
 
-pub(crate) use self::link::{Answer, Calls, node_of};
+pub(crate) use self::link::{Answer, Calls};
+pub(crate) use self::links::node_of;
 
 /// Commands that run where their client is, whatever keys they have: one is about two databases,
 /// the other sets what only this node knows of a key.
@@ -75,6 +78,8 @@ pub(crate) struct Shipping {
     desks: Vec<Desk>,
     /// Links that have come in.
     inside: AtomicUsize,
+    /// Commands that others have sent here, ever.
+    served: AtomicU32,
 }
 
 /// A command that was sent, for its connection.
@@ -87,12 +92,15 @@ pub(crate) struct Shipped {
     began: Instant,
 }
 
-/// A command that may be sent.
+/// A command that can run anywhere in the rack alike: what it tells of its worker and bucket.
 pub(crate) struct Asked<'a> {
     shipping: &'a Shipping,
     worker: usize,
-    bucket: usize,
-    reads: bool,
+    writes: bool,
+    /// Of its worker, before it.
+    manner: Manner,
+    /// Its bucket, once somebody had to know.
+    bucket: Option<usize>,
 }
 
 /// What a connection is to do about the command that it has sent.
@@ -103,26 +111,39 @@ pub(crate) enum Took {
     Here(OwnedArgs),
 }
 
-/// The key of a command that can run anywhere in the rack alike: one key, nothing of the
-/// connection or the server.
-fn key_of<'a, M: Memory>(command: &Command<M>, args: Args<'a>) -> Option<&'a [u8]> {
-    let KeyWords::Fixed { first: 1, .. } = command.keys else {
-        return None;
-    };
+/// Whether such a command can run anywhere in the rack alike, if it has one key: it is nothing of
+/// the connection or the server.
+fn runs_anywhere<M: Memory>(command: &Command<M>) -> bool {
     let others = Is::NOSCRIPT
         .and(Is::CONTROL)
         .and(Is::WHOLE)
         .and(Is::FLUSH)
         .and(Is::ADMIN)
         .and(Is::CONNECTION);
-    let plain = command.flags.has(Is::READ.and(Is::WRITE))
+    matches!(command.keys, KeyWords::Fixed { first: 1, .. })
+        && command.flags.has(Is::READ.and(Is::WRITE))
         && !command.flags.has(others)
-        && !STAY.contains(&command.name);
+        && !STAY.contains(&command.name)
+}
+
+/// The key of one that has one.
+fn only_key<'a, M: Memory>(command: &Command<M>, args: Args<'a>) -> Option<&'a [u8]> {
     let mut keys = command.keys.positions(args);
     match (keys.next(), keys.next()) {
-        (Some(at), None) if plain && frame::has_room(args) => args.get(at),
+        (Some(at), None) => args.get(at),
         _ => None,
     }
+}
+
+/// What others see of such a client's commands, they see where these run.
+fn sends_nothing<M: Memory>(shared: &Shared<M>, session: &Session) -> bool {
+    session.queue.is_some()
+        || !session.watched.is_empty()
+        || session.tracked.is_some()
+        || session.monitor.is_some()
+        || session.busy.is_some()
+        || session.speech != Speech::On
+        || shared.hub.monitors.any()
 }
 
 /// Where a node's door is said to be.
@@ -158,6 +179,7 @@ impl Shipping {
             uses: Uses::new(),
             desks: registries.into_iter().map(desk).collect(),
             inside: AtomicUsize::new(0),
+            served: AtomicU32::new(0),
         };
         shipping.announce(store)?;
         Ok(shipping)
@@ -233,57 +255,76 @@ impl Shipping {
     }
 }
 
-/// What is to be counted of a command, and decided, before it runs; `None`: it runs here.
+/// A command that may be sent, or else is to be counted; `None`: it can only run here.
 #[inline]
 pub(crate) fn asked<'a, M: Memory>(
     shared: &'a Shared<M>,
     session: &Session,
-    db: Db<'_, M>,
     command: &Command<M>,
-    args: Args<'_>,
 ) -> Option<Asked<'a>> {
     let shipping = shared.shipping.as_ref()?;
-    // What others see of such a client's commands, they see where these run.
-    let plain = session.queue.is_none()
-        && session.watched.is_empty()
-        && session.tracked.is_none()
-        && session.monitor.is_none()
-        && session.busy.is_none()
-        && session.speech == Speech::On
-        && !shared.hub.monitors.any();
-    if !plain {
-        return None;
-    }
-    let bucket = db.bucket_of(key_of(command, args)?)?;
     let (worker, _) = *session.client.seat.get()?;
-    let reads = !command.flags.has(Is::WRITE);
-    Some(Asked {
+    let asked = || Asked {
         shipping,
         worker,
-        bucket,
-        reads,
-    })
+        writes: command.flags.has(Is::WRITE),
+        manner: shipping.desks[worker].recent.manner(),
+        bucket: None,
+    };
+    runs_anywhere(command).then(asked)
 }
 
 impl Asked<'_> {
+    /// Whether it is a read of a worker that hardly writes: such a one is never sent.
+    fn stays(&self) -> bool {
+        !self.writes && self.manner.is(Manner::HARDLY_WRITES)
+    }
+
+    /// Whether new buckets are sent to at once.
+    fn sends_new(&self) -> bool {
+        self.manner.is(Manner::MANY_WAIT) && !self.manner.is(Manner::HARDLY_WRITES)
+    }
+
     /// Sends the command to its bucket's home if that is better. Whether it has.
+    #[inline]
     pub fn send<M: Memory>(
+        &mut self,
+        shared: &Shared<M>,
+        session: &mut Session,
+        db: Db<'_, M>,
+        position: usize,
+        args: Args<'_>,
+    ) -> bool {
+        let heat = &self.shipping.heat;
+        // Where nothing can come of it, nothing is looked up.
+        if self.stays() || heat.hot() == 0 && !self.sends_new() {
+            return false;
+        }
+        let key = only_key(shared.commands.at(position), args);
+        self.bucket = key.and_then(|key| db.bucket_of(key));
+        let Some(bucket) = self.bucket else {
+            return false;
+        };
+        let new = self.sends_new() && heat.is_new(bucket);
+        let may = (new || heat.is_hot(bucket)) && frame::has_room(args);
+        may && !sends_nothing(shared, session)
+            && self.send_to_home(shared, session, (bucket, new), position, args)
+    }
+
+    fn send_to_home<M: Memory>(
         &self,
         shared: &Shared<M>,
         session: &mut Session,
+        (bucket, new): (usize, bool),
         position: usize,
         args: Args<'_>,
     ) -> bool {
         let (heat, desk) = (&self.shipping.heat, &self.shipping.desks[self.worker]);
-        let new = heat.is_new(self.bucket) && desk.recent.many_wait();
-        if !new && !heat.is_hot(self.bucket) {
-            return false;
-        }
-        let Some(home) = shared.store.home_of(self.bucket) else {
+        let Some(home) = shared.store.home_of(bucket) else {
             return false;
         };
         if home == self.shipping.me {
-            heat.cool(self.bucket);
+            heat.cool(bucket);
             return false;
         }
         let mut links = self.shipping.links(self.worker);
@@ -293,32 +334,50 @@ impl Asked<'_> {
             return false;
         }
         if new {
-            heat.heat(self.bucket);
-        } else if desk.recent.tries(heat, self.bucket) {
+            heat.heat(bucket);
+        } else if desk.recent.tries(heat, bucket) {
             return false;
         }
         let how = (session.db, session.protocol);
         links.send(home, &session.client, how, args);
         desk.unsent.store(true, Relaxed);
         drop(links);
-        desk.recent.count(true);
+        desk.recent.count(true, self.writes, &self.shipping.served);
         session.shipped = Some(Box::new(Shipped {
             position,
             args: args.into(),
-            bucket: self.bucket,
-            reads: self.reads,
+            bucket,
+            reads: !self.writes,
             began: Instant::now(),
         }));
         true
     }
 
     /// It has run here, and has waited for other nodes or not.
-    pub fn ran(&self, waited: bool) {
+    #[inline]
+    pub fn ran<M: Memory>(self, command: &Command<M>, db: Db<'_, M>, args: Args<'_>, waited: bool) {
         let shipping = self.shipping;
         let recent = &shipping.desks[self.worker].recent;
-        recent.count(waited);
-        shipping.heat.ran(self.bucket, waited, recent.many_wait());
-        shipping.uses.note(self.bucket, shipping.me, self.reads);
+        recent.count(waited, self.writes, &shipping.served);
+        let serves = recent.serves(&shipping.served);
+        if self.stays() && !waited && !serves {
+            return;
+        }
+        let look_up = || db.bucket_of(only_key(command, args)?);
+        let Some(bucket) = self.bucket.or_else(look_up) else {
+            return;
+        };
+        match self.stays() {
+            true if waited => shipping.heat.fetched(bucket),
+            true => {}
+            false => {
+                let many = self.manner.is(Manner::MANY_WAIT);
+                shipping.heat.ran(bucket, waited, many);
+            }
+        }
+        if serves {
+            shipping.uses.note(bucket, shipping.me, !self.writes);
+        }
     }
 }
 
@@ -337,7 +396,13 @@ pub(crate) fn take<M: Memory>(
             session.shipped = Some(shipped);
             return Took::Waits;
         }
-        Some(Answer::NotRun) => return Took::Here(shipped.args),
+        Some(Answer::NotRun) => {
+            // Nor would the next ones.
+            if let Some(shipping) = shared.shipping.as_ref() {
+                shipping.heat.bring(shipped.bucket);
+            }
+            return Took::Here(shipped.args);
+        }
         Some(Answer::Unknown) if shipped.reads => return Took::Here(shipped.args),
         Some(Answer::Unknown) => {
             Stats::add(&stats.shipped_unknown, 1);

@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use super::heat::BUCKETS;
 
-/// A run of so many uses by one node makes a bucket worth fetching.
+/// A run of so many uses by one node makes a bucket worth fetching, and so does one of so many
+/// reads. Where half of the commands write, one use in 256 ends such a run by chance.
 const RUN: u16 = 8;
-/// And one of so many reads: fewer, since all who fetch it after that gain.
-const READS: u16 = 6;
 
 /// The last uses of one bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -27,7 +26,7 @@ struct Last {
 impl Last {
     /// 5 bits for the node (`rackmem_wire` has 32 of them), 4 for each run.
     fn packed(self) -> u16 {
-        self.node & 31 | self.same.min(RUN) << 5 | self.reads.min(READS) << 9
+        self.node & 31 | self.same.min(RUN) << 5 | self.reads.min(RUN) << 9
     }
 
     fn unpacked(bits: u16) -> Self {
@@ -43,16 +42,12 @@ impl Last {
         Self {
             node,
             same: (same + 1).min(RUN),
-            reads: if reads {
-                (self.reads + 1).min(READS)
-            } else {
-                0
-            },
+            reads: if reads { (self.reads + 1).min(RUN) } else { 0 },
         }
     }
 
     fn is_worth_fetching(self) -> bool {
-        self.same >= RUN || self.reads >= READS
+        self.same >= RUN || self.reads >= RUN
     }
 }
 
@@ -85,7 +80,7 @@ mod tests {
     #[test]
     fn uses_are_a_word() {
         for node in [0, 1, 31] {
-            for (same, reads) in [(0, 0), (RUN, 3), (1, READS)] {
+            for (same, reads) in [(0, 0), (RUN, 3), (1, RUN)] {
                 let last = Last { node, same, reads };
                 assert_eq!(Last::unpacked(last.packed()), last);
             }
@@ -110,10 +105,10 @@ mod tests {
         broken.extend([(2, false); 8]);
         assert_eq!(until_worth(broken), Some(16));
         let turns = |reads| (0..100u16).map(move |nth| (nth % 3, reads));
-        assert_eq!(until_worth(turns(true)), Some(6));
+        assert_eq!(until_worth(turns(true)), Some(8));
         assert_eq!(until_worth(turns(false)), None);
-        // A write in six, and all nodes.
-        assert_eq!(until_worth((0..100).map(|n| (n % 3, n % 6 != 0))), None);
+        // A write in eight, and all nodes.
+        assert_eq!(until_worth((0..100).map(|n| (n % 3, n % 8 != 0))), None);
     }
 
     #[test]

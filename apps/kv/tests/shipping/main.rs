@@ -1,7 +1,12 @@
 //! Commands that are sent to where their key is: what clients see is as without, whatever becomes
 //! of the links.
 
+#[path = "../support/mod.rs"]
 mod support;
+
+mod killed;
+mod leaving;
+mod scripts;
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -34,17 +39,19 @@ fn world(nodes: usize) -> World {
     world_at(nodes, Ipv4Addr::LOCALHOST)
 }
 
+fn open(node: &rackmem::Node) -> Store<rackmem::Node> {
+    let options = Options {
+        buckets: 64,
+        patience: LONG,
+        ..Options::default()
+    };
+    Store::open(node.clone(), options).unwrap()
+}
+
 fn world_at(nodes: usize, links: Ipv4Addr) -> World {
     let builder = Rack::builder(nodes).mode(Mode::Switch).fabric(Fabric::Udp);
     let rack = builder.block_size(1024).cache(4 << 20).memory(1 << 30);
     let rack = rack.build().unwrap();
-    let open = |node: &rackmem::Node| {
-        let options = Options {
-            buckets: 64,
-            ..Options::default()
-        };
-        Store::open(node.clone(), options).unwrap()
-    };
     let stores: Vec<_> = rack.nodes().iter().map(open).collect();
     let serve = |store: &Store<_>| Some(Server::bind(store.clone(), config(links)).unwrap());
     World {
@@ -98,6 +105,19 @@ fn heat(clients: &mut [Client], key: &str) -> Vec<usize> {
         }
         assert!(began.elapsed() < LONG, "nobody sends {key}: {senders:?}");
     }
+}
+
+/// A key whose home is this node, and which all others send commands for.
+fn key_at(clients: &mut [Client], home: usize) -> String {
+    let mut names = (0..100).map(|n| format!("round:{n}"));
+    let found = names.find(|key| !heat(clients, key).contains(&home));
+    found.expect("each node is the home of some key")
+}
+
+/// What INCR has answered.
+fn number(reply: &str) -> u64 {
+    let digits = reply.strip_prefix(':');
+    digits.expect(reply).parse().expect("a number")
 }
 
 #[test]
@@ -215,6 +235,69 @@ fn what_a_client_sees_is_as_without() {
         assert_eq!(last.reply(), format!(":{nth}"));
     }
     assert!(last.ended());
+}
+
+#[test]
+fn a_pipeline_is_in_order_across_what_is_sent_and_what_runs_here() {
+    let world = world(2);
+    let mut clients = world.clients();
+    let sender = heat(&mut clients, "round")[0];
+    // Others keep the key going round.
+    let mut others: Vec<Client> = (0..2).map(|node| world.client(node)).collect();
+    let before = sent(&mut clients[sender]);
+    let client = &mut clients[sender];
+    let mut last = 0;
+    for nth in 1..=ROUNDS / 20 {
+        let echo = nth.to_string();
+        let mut all = Vec::new();
+        for _ in 0..10 {
+            all.extend(support::encode(&[b"INCR", b"round"]));
+            all.extend(support::encode(&[b"INCR", b"mine"]));
+            all.extend(support::encode(&[b"GET", b"round"]));
+            all.extend(support::encode(&[b"ECHO", echo.as_bytes()]));
+        }
+        client.stream.write_all(&all).unwrap();
+        others
+            .iter_mut()
+            .for_each(|other| _ = other.say("INCR round"));
+        for at in 1..=10 {
+            let now = number(&client.reply());
+            assert!(now > last, "{now} after {last}");
+            assert_eq!(client.reply(), format!(":{}", (nth - 1) * 10 + at));
+            let seen = client.reply();
+            last = seen.trim_matches('"').parse().unwrap();
+            assert!(last >= now, "{last} after {now}");
+            assert_eq!(client.reply(), format!("\"{nth}\""));
+        }
+    }
+    assert!(sent(&mut clients[sender]) > before);
+}
+
+#[test]
+fn a_worker_that_hardly_writes_reads_here_at_once_what_was_written_everywhere() {
+    let world = world(3);
+    let mut clients = world.clients();
+    let keys: Vec<String> = (0..20).map(|n| format!("round:{n}")).collect();
+    for key in &keys {
+        heat(&mut clients, key);
+    }
+    let read = |clients: &mut [Client], times: usize| {
+        for _ in 0..times {
+            for key in &keys {
+                clients
+                    .iter_mut()
+                    .for_each(|c| _ = c.say(&format!("GET {key}")));
+            }
+        }
+    };
+    // So many commands decide what a worker does: after as many reads it hardly writes.
+    read(&mut clients, 2 * 256 / keys.len());
+    let before: Vec<u64> = clients.iter_mut().map(sent).collect();
+    read(&mut clients, 2);
+    let after: Vec<u64> = clients.iter_mut().map(sent).collect();
+    assert_eq!(before, after);
+    // And writes are sent again when there are some.
+    heat(&mut clients, &keys[0]);
 }
 
 #[test]

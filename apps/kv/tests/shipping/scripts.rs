@@ -1,0 +1,68 @@
+//! A script keeps the worker at the home for long: who has sent a command there is not kept.
+
+use super::*;
+
+const ENDLESS: &str = "while true do end";
+
+/// Says something until the worker is busy, which it tells.
+fn until_busy(client: &mut Client) {
+    while client.say("PING") == "+PONG" {}
+}
+
+#[test]
+fn commands_run_where_they_came_from_while_a_script_keeps_the_home() {
+    let world = world(3);
+    let mut clients = world.clients();
+    let key = key_at(&mut clients, 1);
+    let elsewhere = key_at(&mut clients, 2);
+    heat(&mut clients, &key);
+    let mut slow = world.client(1);
+    assert_eq!(clients[1].say("CONFIG SET busy-reply-threshold 1"), "+OK");
+    let before = number(&clients[0].say(&format!("INCR {key}")));
+    slow.send(&[b"EVAL", ENDLESS.as_bytes(), b"0"]);
+    until_busy(&mut clients[1]);
+    for nth in 1..=ROUNDS as u64 {
+        let node = if nth % 2 == 0 { 0 } else { 2 };
+        let now = number(&clients[node].say(&format!("INCR {key}")));
+        assert_eq!(now, before + nth);
+        assert!(
+            clients[0]
+                .say(&format!("INCR {elsewhere}"))
+                .starts_with(':')
+        );
+    }
+    let killed = loop {
+        let reply = clients[1].say("SCRIPT KILL");
+        if !reply.starts_with("-NOTBUSY") {
+            break reply;
+        }
+    };
+    assert_eq!(killed, "+OK");
+    assert!(slow.reply().contains("killed by user"));
+    let now = number(&clients[1].say(&format!("INCR {key}")));
+    assert_eq!(now, before + ROUNDS as u64 + 1);
+    for client in &mut clients {
+        assert_eq!(count(client, "shipped_unknown"), 0);
+    }
+    heat(&mut clients, &key);
+}
+
+#[test]
+fn commands_wait_for_a_script_that_nobody_is_told_of() {
+    let world = world(2);
+    let mut clients = world.clients();
+    let sender = heat(&mut clients, "round")[0];
+    let mut slow = world.client(1 - sender);
+    // Never busy: nothing else happens at that worker before it ends.
+    assert_eq!(slow.say("CONFIG SET busy-reply-threshold 0"), "+OK");
+    let text = "local n = 0 while n < 100000000 do n = n + 1 end return redis.call('GET', KEYS[1])";
+    slow.send(&[b"EVAL", text.as_bytes(), b"1", b"round"]);
+    let mut last = 0;
+    for _ in 0..ROUNDS / 4 {
+        let now = number(&clients[sender].say("INCR round"));
+        assert!(now > last, "{now} after {last}");
+        last = now;
+    }
+    assert!(slow.reply().starts_with('"'));
+    assert_eq!(count(&mut clients[sender], "shipped_unknown"), 0);
+}
