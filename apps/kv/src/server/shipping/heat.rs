@@ -230,7 +230,7 @@ impl Recent {
 
     #[cold]
     fn look(&self, counts: u64, served: u32) {
-        let (waits, writes) = (counts / A_WAIT & NUMBER, counts / A_WRITE & NUMBER);
+        let [waits, writes] = [A_WAIT, A_WRITE].map(|one| (counts / one) & NUMBER);
         let before = self.manner();
         let hardly = writes < HARDLY || writes < WRITES && before.is(Manner::HARDLY_WRITES);
         let serves = self.served.swap(served, Relaxed) != served;
