@@ -142,6 +142,8 @@ pub fn events(events: &EventCounts) -> Value {
         "write_shared": events.write_shared,
         "evict_shared": events.evict_shared,
         "evict_modified": events.evict_modified,
+        "evicted_ahead": events.evicted_ahead,
+        "evicted_in_the_way": events.evicted_in_the_way,
         "refused": events.refused,
     })
 }

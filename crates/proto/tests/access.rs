@@ -252,6 +252,10 @@ impl Entries for One {
         Some(((), status))
     }
 
+    fn makes_room(&self, _: Tag) -> bool {
+        false
+    }
+
     fn room(&self, _: Tag) -> Option<((), Option<Tag>)> {
         let old = self.copy.filter(|copy| copy.1 != LocalStatus::Invalid);
         (!self.taken).then_some(((), old.map(|copy| copy.0)))

@@ -306,6 +306,61 @@ fn a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on(fabric: &str) {
     drop(switch);
 }
 
+/// A node goes through more than its cache holds, of two homes, one of which dies with blocks that
+/// are leaving for it.
+fn a_home_dies_whose_blocks_leave_ahead_of_need(fabric: &str) {
+    const BLOCKS: usize = 300;
+    let cluster = Cluster::new("leaving", fabric, 3);
+    let switch = cluster.switch();
+    let (mut racks, nodes) = cluster.nodes(3);
+    let [kept, gone] = [1, 2].map(|home| {
+        let base = nodes[home].alloc_bytes(BLOCKS * 4096).unwrap();
+        let addrs: Vec<u64> = (0..BLOCKS as u64).map(|nth| base + nth * 4096).collect();
+        addrs
+    });
+    let (scans, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let in_doubt = AtomicU64::new(0);
+    let add = |addr| nodes[0].fetch_update(addr, |old| Some(old + 1));
+    std::thread::scope(|scope| {
+        let _stop = Stop(&stop);
+        let scanner = scope.spawn(|| {
+            while !stop.load(SeqCst) {
+                for (kept, gone) in kept.iter().zip(&gone) {
+                    if add(*kept).is_err() {
+                        in_doubt.fetch_add(1, SeqCst);
+                    }
+                    let _ = add(*gone);
+                }
+                scans.fetch_add(1, SeqCst);
+            }
+        });
+        let ahead = || nodes[0].metrics().events.evicted_ahead;
+        let goes_on = |what: &str| {
+            let (before, seen) = (scans.load(SeqCst), ahead());
+            eventually(what, || {
+                scanner.is_finished() || scans.load(SeqCst) > before && ahead() > seen
+            });
+        };
+        goes_on("blocks of both leave ahead of need");
+        let rebuilds = || racks[0].as_ref().unwrap().metrics().nodes[0].rebuilds.done;
+        let before = rebuilds();
+        let dead = racks[2].take();
+        drop(dead);
+        let rebuilds = || racks[0].as_ref().unwrap().metrics().nodes[0].rebuilds.done;
+        eventually("the others have gone on without it", || rebuilds() > before);
+        goes_on("blocks of one do");
+        stop.store(true, SeqCst);
+        scanner.join().unwrap();
+    });
+    let (scans, in_doubt) = (scans.load(SeqCst), in_doubt.load(SeqCst));
+    for addr in kept {
+        // Of another node: none is locked, and nothing is lost.
+        let added = nodes[1].load(addr).unwrap();
+        assert!(scans - in_doubt <= added && added <= scans, "{added}");
+    }
+    drop(switch);
+}
+
 /// The table of names shares its blocks, so the only copy of one may be where nobody wanted it to
 /// be.
 fn names_live_through_the_death_of_who_had_them_last(fabric: &str) {
@@ -651,6 +706,7 @@ macro_rules! over {
         $(over! { $fabric:
             work_goes_on_when_the_switch_dies_and_another_comes
             a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on
+            a_home_dies_whose_blocks_leave_ahead_of_need
             a_node_that_gives_no_memory_leaves_without_a_pause
             a_node_leaves_memory_behind_that_nobody_needs
             a_region_is_removed_by_who_dies_then

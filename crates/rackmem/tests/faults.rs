@@ -113,6 +113,7 @@ fn judge(rack: &Rack, history: &[Operation]) {
     assert_eq!(history.len(), NODES * THREADS * OPERATIONS);
     assert!(unknown < 20, "{unknown} operations have an unknown outcome");
     assert!(sent_again > 0);
+    assert!(rack.metrics().events().evicted_ahead > 0);
     match check(history, Limits::default()) {
         Verdict::Linearizable(summary) => assert!(summary.keys > BLOCKS),
         verdict => panic!("{verdict}"),

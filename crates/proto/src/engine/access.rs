@@ -428,6 +428,8 @@ pub trait Entries {
     fn under_way(&self, block: Self::Block) -> bool;
     /// The entry that has the block, and its status, which may fall at any time.
     fn find(&self, block: Self::Block) -> Option<(Self::Entry, LocalStatus)>;
+    /// Whether an event of this node empties an entry that the block could go to.
+    fn makes_room(&self, block: Self::Block) -> bool;
     /// Where the block could go: the best entry that no event fills or empties,
     /// and the block that has to leave it first.
     fn room(&self, block: Self::Block) -> Option<(Self::Entry, Option<Self::Block>)>;

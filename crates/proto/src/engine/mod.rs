@@ -19,6 +19,7 @@
 //! | what does a node do with objects? | [`Objects`] |
 //! | what does a node do with bounded memory? | [`Bounded`] |
 //! | what does a thread do that found no usable copy? | [`plan`], [`Access`] |
+//! | which block leaves a full set before its room is needed? | [`Pressure`], [`next_out`] |
 //! | does a word come to an operation, or the operation go to the word? | [`Contention`] |
 //!
 //! Each of these values is a *section*: a host whose threads share a node puts a lock around each,
@@ -30,6 +31,7 @@ mod bounded;
 mod coherent;
 mod copies;
 mod delegating;
+mod evicting;
 mod home;
 mod host;
 pub mod keeping;
@@ -50,6 +52,7 @@ pub use bounded::{BOUNDED, Bounded, BoundedHost};
 pub use coherent::{FlowCc, Role, follow, role, spread};
 pub use copies::{Answer, Copies};
 pub use delegating::{Contention, HOT};
+pub use evicting::{ENOUGH, Pressure, next_out};
 pub use home::{ACCEPT_EMPTY, Home, Memory, Served};
 pub use host::{CoherentHost, Defect, Host, Note, Payload};
 pub use lock::{AtHome, LockFx, NodeLock, Part as LockPart, Told, ended_life};

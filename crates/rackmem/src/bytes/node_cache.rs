@@ -79,6 +79,11 @@ impl NodeCache {
         }
     }
 
+    /// Whether an entry is one of a set, and no page.
+    pub fn is_in_sets(&self, entry: usize) -> bool {
+        entry < self.sets.capacity()
+    }
+
     /// What is in the sets alone.
     pub fn sets(&self) -> &Cache {
         &self.sets

@@ -194,6 +194,7 @@ impl Config {
             store: file.store,
             disks: default.disks,
             kernel_reads: KernelReads::read(file.kernel_reads.as_deref(), file.object_memory)?,
+            evict_ahead: default.evict_ahead,
         };
         let mut config = Config {
             membership,

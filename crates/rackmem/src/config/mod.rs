@@ -148,6 +148,8 @@ pub(crate) struct Settings {
     pub disks: Disks,
     /// The kernel of the host answers reads of objects.
     pub kernel_reads: Option<KernelReads>,
+    /// Blocks leave full sets of the cache before their room is needed.
+    pub evict_ahead: bool,
 }
 
 impl Default for Settings {
@@ -171,6 +173,7 @@ impl Default for Settings {
             store: None,
             disks: Disks::default(),
             kernel_reads: None,
+            evict_ahead: true,
         }
     }
 }

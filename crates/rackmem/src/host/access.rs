@@ -6,9 +6,10 @@ use crate::bytes::pending::{Pending, Plan, Reservation};
 use crate::error::{AccessError, AllocError, RackError};
 use crate::host::agents::Agents;
 use crate::host::groups::Book;
+use crate::host::leaving::{LOOK, Leaving};
 use crate::host::locks::IN_AN_ENTRY;
 use crate::membership::current_view::{CurrentView, Looked};
-use crate::ports::requester::{Borrowed, Bytes, Requesters, refused};
+use crate::ports::requester::{Bytes, Requesters, Slot, refused};
 use rackmem_proto::engine::{ACCEPT_EMPTY, Do, Purpose, Then};
 use rackmem_proto::flowcc::Grant;
 use rackmem_proto::membership::Telling;
@@ -341,12 +342,12 @@ impl Access {
     /// The plans that only make room.
     fn prepare<R>(&self, plan: Plan<'_>) -> Result<Progress<R>, AccessError> {
         match plan {
-            Plan::Evict(reserved) => self.evict(&reserved).map(|done| {
-                if done {
+            Plan::Evict(reserved) => self.evict(&reserved).map(|done| match done {
+                true => {
+                    self.agents.events.evicted_in_the_way();
                     Progress::Again
-                } else {
-                    Progress::Contended
                 }
+                false => Progress::Contended,
             }),
             _ => Ok(Progress::Again),
         }
@@ -361,7 +362,15 @@ impl Access {
         f: impl FnMut(&[AtomicU64]) -> R,
     ) -> Result<Progress<R>, AccessError> {
         let mut slot = self.requesters.borrow()?;
-        match self.event(&mut slot, purpose, reserved, f) {
+        let mut beside = self.make_room(&slot, purpose, reserved);
+        let (then, used) = self.event(&mut slot, (purpose, reserved), &mut beside, f);
+        // It would rest, and a rebuild waits for those that do.
+        drop(slot);
+        if let Some(mut leaving) = beside {
+            leaving.end();
+        }
+        let used = used.map(|used| used.unwrap_or_else(|panic| resume_unwind(panic)));
+        match (then, used) {
             (Then::Done, Some(result)) => Ok(Progress::Done(result)),
             (Then::BackOff, _) => Ok(Progress::Contended),
             (Then::Done | Then::Again | Then::Relook, _) => Ok(Progress::Again),
@@ -369,16 +378,32 @@ impl Access {
         }
     }
 
-    /// Carries out what the engine says about an event with a reserved entry. The event ends also
-    /// when `f` panics: the block may be the only copy, and its entry is locked in the whole rack.
+    /// Has the next victim of a full set leave beside an event that fills the set's last free
+    /// entry. Where events do not overlap it would only leave earlier, and nobody would wait less.
+    fn make_room(
+        &self,
+        slot: &Slot,
+        purpose: Purpose,
+        filled: &Reservation<'_>,
+    ) -> Option<Leaving<'_>> {
+        if !slot.overlaps() {
+            return None;
+        }
+        let reserved = self.pending.next_out(&self.agents.cache, purpose, filled)?;
+        Leaving::begin(self, reserved)
+    }
+
+    /// Carries out what the engine says about an event with a reserved entry, while another block
+    /// leaves beside it. The event ends also when `f` panics: the block may be the only copy, and
+    /// its entry is locked in the whole rack.
     #[inline]
     fn event<R>(
         &self,
-        slot: &mut Borrowed<'_>,
-        purpose: Purpose,
-        reserved: &Reservation<'_>,
+        slot: &mut Slot,
+        (purpose, reserved): (Purpose, &Reservation<'_>),
+        beside: &mut Option<Leaving<'_>>,
         mut f: impl FnMut(&[AtomicU64]) -> R,
-    ) -> (Then, Option<R>) {
+    ) -> (Then, Option<std::thread::Result<R>>) {
         let (cache, tag, entry) = (&self.agents.cache, reserved.tag, reserved.entry);
         let (block, bytes) = match purpose.fetches() {
             true => {
@@ -393,7 +418,11 @@ impl Access {
         let (mut locked, mut used) = (None, None);
         let stop = Stop::to_end(purpose.evicts());
         let then = loop {
-            match slot.next(&mut access, bytes) {
+            let todo = match beside {
+                None => slot.next(&mut access, bytes),
+                Some(_) => Leaving::beside(beside, || slot.next_within(LOOK, &mut access, bytes)),
+            };
+            match todo {
                 Do::Use => {
                     locked = Some(cache.lock(entry, stop));
                     used = Some(catch_unwind(AssertUnwindSafe(|| f(block))));
@@ -415,10 +444,7 @@ impl Access {
             Then::Lost => {}
             _ => self.agents.events.refused(),
         }
-        (
-            then,
-            used.map(|used| used.unwrap_or_else(|panic| resume_unwind(panic))),
-        )
+        (then, used)
     }
 
     /// The event by which what is in a reserved entry leaves. `None`: another node has just taken
@@ -439,7 +465,10 @@ impl Access {
     pub fn evict(&self, reserved: &Reservation<'_>) -> Result<bool, AccessError> {
         let mut slot = self.requesters.borrow()?;
         while let Some(purpose) = Purpose::to_evict(self.agents.cache.status(reserved.entry)) {
-            match self.event(&mut slot, purpose, reserved, |_| ()).0 {
+            match self
+                .event(&mut slot, (purpose, reserved), &mut None, |_| ())
+                .0
+            {
                 Then::Done => return Ok(true),
                 // The copy was taken or downgraded meanwhile: look again. One of a dead home's goes
                 // when this node has noticed, and its home answers no more.

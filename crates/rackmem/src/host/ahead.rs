@@ -210,6 +210,9 @@ impl<'a> Coming<'a> {
             self.idle.push(flight.lane);
             match then {
                 Then::Done if purpose.evicts() => {
+                    if come != Come::Home {
+                        self.access.agents.events.evicted_in_the_way();
+                    }
                     self.left[wanted] += 1;
                     self.rest.push_front(wanted);
                 }

@@ -15,6 +15,8 @@ pub(crate) struct MissCounters {
     kinds: [AtomicU64; 5],
     refused: AtomicU64,
     asked: AtomicU64,
+    ahead: AtomicU64,
+    in_the_way: AtomicU64,
 }
 
 const EVENTS: [Kind; 5] = [
@@ -37,6 +39,16 @@ impl MissCounters {
         self.refused.fetch_add(1, Relaxed);
     }
 
+    /// A block has left before its room was needed.
+    pub fn evicted_ahead(&self) {
+        self.ahead.fetch_add(1, Relaxed);
+    }
+
+    /// A block has left, and an operation has waited for that.
+    pub fn evicted_in_the_way(&self) {
+        self.in_the_way.fetch_add(1, Relaxed);
+    }
+
     pub fn events(&self) -> EventCounts {
         let [
             read_miss,
@@ -53,6 +65,8 @@ impl MissCounters {
             evict_modified,
             refused: self.refused.load(Relaxed),
             asked: self.asked.load(Relaxed),
+            evicted_ahead: self.ahead.load(Relaxed),
+            evicted_in_the_way: self.in_the_way.load(Relaxed),
         }
     }
 }
@@ -75,6 +89,10 @@ pub struct EventCounts {
     pub refused: u64,
     /// Questions to guests.
     pub asked: u64,
+    /// Of the evictions, those of blocks that left before their room was needed.
+    pub evicted_ahead: u64,
+    /// Of the evictions, those that an operation had to wait for, to have room.
+    pub evicted_in_the_way: u64,
 }
 
 impl EventCounts {
@@ -100,6 +118,8 @@ impl std::ops::Add for EventCounts {
             evict_modified: self.evict_modified + o.evict_modified,
             refused: self.refused + o.refused,
             asked: self.asked + o.asked,
+            evicted_ahead: self.evicted_ahead + o.evicted_ahead,
+            evicted_in_the_way: self.evicted_in_the_way + o.evicted_in_the_way,
         }
     }
 }
@@ -115,6 +135,8 @@ impl std::ops::Sub for EventCounts {
             evict_modified: self.evict_modified - o.evict_modified,
             refused: self.refused - o.refused,
             asked: self.asked - o.asked,
+            evicted_ahead: self.evicted_ahead - o.evicted_ahead,
+            evicted_in_the_way: self.evicted_in_the_way - o.evicted_in_the_way,
         }
     }
 }

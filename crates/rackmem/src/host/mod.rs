@@ -23,6 +23,7 @@ pub(crate) mod hot;
 pub(crate) mod inner;
 pub(crate) mod kept;
 mod kept_objects;
+mod leaving;
 pub(crate) mod locks;
 pub(crate) mod magazine;
 pub(crate) mod metrics;

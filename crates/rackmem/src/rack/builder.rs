@@ -116,6 +116,13 @@ impl Builder {
         self
     }
 
+    /// Whether blocks leave full sets of the cache before their room is needed, as they do by
+    /// default. To measure what that is worth.
+    pub fn evict_ahead(mut self, yes: bool) -> Self {
+        self.settings.evict_ahead = yes;
+        self
+    }
+
     /// Bytes of packets that the network carries; found out from the address by default. UDP only.
     pub fn mtu(mut self, mtu: usize) -> Self {
         self.settings.mtu = Some(mtu);

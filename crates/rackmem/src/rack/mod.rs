@@ -623,7 +623,7 @@ impl Rack {
             requesters,
             standing,
             span,
-            pending: Pending::new(),
+            pending: Pending::new(settings.evict_ahead),
             patience: settings.patience,
             closed: self.closed.clone(),
             groups: self.book.clone(),

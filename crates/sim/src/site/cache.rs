@@ -2,7 +2,7 @@
 //! brings or takes away; in sets, of each of which the least recently used block goes first.
 
 use super::Form;
-use rackmem_proto::engine::{self, Entries, Plan};
+use rackmem_proto::engine::{self, Entries, Plan, Pressure, Purpose, next_out};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Tag;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,8 @@ struct Slot<B> {
     words: B,
     /// Whether an event of this node fills or empties it.
     reserved: bool,
+    /// Whether that event empties it.
+    leaves: bool,
     /// When it was used last.
     used: u64,
 }
@@ -27,6 +29,7 @@ impl<B: Form> Slot<B> {
             status: LocalStatus::Invalid,
             words: B::zeroes(),
             reserved: false,
+            leaves: false,
             used: 0,
         }
     }
@@ -38,6 +41,8 @@ struct Set<B> {
     slots: BTreeMap<Tag, Slot<B>>,
     /// Blocks that may be evicted, by the time of their last use.
     order: BTreeSet<(u64, Tag)>,
+    /// Whether blocks leave before their room is needed.
+    pressure: Pressure,
 }
 
 /// The slots of a node.
@@ -65,6 +70,7 @@ impl<B: Form> Cache<B> {
         let empty = Set {
             slots: BTreeMap::new(),
             order: BTreeSet::new(),
+            pressure: Pressure::default(),
         };
         Cache {
             sets: vec![empty; sets],
@@ -100,12 +106,41 @@ impl<B: Form> Cache<B> {
     /// and reserves the slot that takes.
     pub fn plan(&mut self, tag: Tag, writes: bool) -> Plan<Tag> {
         let plan = engine::plan(self, tag, writes);
+        let pressure = &mut self.sets[(self.set)(tag)].pressure;
         match plan {
             Plan::Hit(tag) => self.touch(tag),
-            Plan::Begin(tag, _) | Plan::Evict(_, tag) => self.reserve(tag),
+            Plan::Begin(tag, purpose) => {
+                if purpose.fetches() {
+                    pressure.comes(tag);
+                }
+                self.reserve(tag);
+            }
+            Plan::Evict(_, old) => {
+                pressure.comes(tag);
+                pressure.leaves(old);
+                self.empty(old);
+            }
             Plan::Wait | Plan::WaitForRoom => {}
         }
         plan
+    }
+
+    /// The block that is to leave beside an event of this purpose, which is about to begin, so that
+    /// the next one finds room. It is reserved for that.
+    pub fn next_out(&mut self, tag: Tag, purpose: Purpose) -> Option<Tag> {
+        let set = (self.set)(tag);
+        if !self.sets[set].pressure.evicts_ahead() {
+            return None;
+        }
+        let (old, _) = next_out(self, tag, purpose)?;
+        self.sets[set].pressure.leaves(old);
+        self.empty(old);
+        Some(old)
+    }
+
+    /// An event takes this block away.
+    fn empty(&mut self, tag: Tag) {
+        self.change(tag, |slot| (slot.reserved, slot.leaves) = (true, true));
     }
 
     /// An event brings this block or takes it away.
@@ -115,7 +150,7 @@ impl<B: Form> Cache<B> {
 
     /// The event of a block is over.
     pub fn release(&mut self, tag: Tag) {
-        self.change(tag, |slot| slot.reserved = false);
+        self.change(tag, |slot| (slot.reserved, slot.leaves) = (false, false));
     }
 
     /// The words of a block that is here, or on its way.
@@ -153,7 +188,7 @@ impl<B: Form> Cache<B> {
 
     /// Changes the slot of a block, and with it what may leave its set.
     fn change(&mut self, tag: Tag, act: impl FnOnce(&mut Slot<B>)) {
-        let Set { slots, order } = &mut self.sets[(self.set)(tag)];
+        let Set { slots, order, .. } = &mut self.sets[(self.set)(tag)];
         let slot = slots.entry(tag).or_insert_with(Slot::empty);
         order.remove(&(slot.used, tag));
         act(slot);
@@ -171,6 +206,11 @@ impl<B: Form> Entries for Cache<B> {
 
     fn under_way(&self, tag: Tag) -> bool {
         self.slot(tag).is_some_and(|slot| slot.reserved)
+    }
+
+    fn makes_room(&self, tag: Tag) -> bool {
+        let slots = &self.sets[(self.set)(tag)].slots;
+        slots.values().any(|slot| slot.leaves)
     }
 
     fn find(&self, tag: Tag) -> Option<(Tag, LocalStatus)> {
@@ -239,6 +279,32 @@ mod tests {
         let read = Plan::Begin(Tag(10), Purpose::Read);
         assert_eq!(cache.plan(Tag(10), false), read);
         assert_eq!(cache.copy(Tag(1)), None);
+    }
+
+    #[test]
+    fn a_set_that_had_to_evict_makes_room_beside_what_comes() {
+        let mut cache = Cache::new(4);
+        fill(&mut cache, 0..4, Shared);
+        assert_eq!(cache.next_out(Tag(3), Purpose::Read), None);
+        let mut next = 4;
+        while !cache.sets[0].pressure.evicts_ahead() {
+            assert_eq!(cache.plan(Tag(next), false), evicts(next - 4));
+            cache.install(Tag(next - 4), Invalid);
+            cache.release(Tag(next - 4));
+            fill(&mut cache, [next], Shared);
+            next += 1;
+        }
+        assert_eq!(cache.next_out(Tag(next - 1), Purpose::Upgrade), None);
+        let out = Tag(next - 4);
+        assert_eq!(cache.next_out(Tag(next - 1), Purpose::Read), Some(out));
+        // One at a time.
+        assert_eq!(cache.next_out(Tag(next - 1), Purpose::Read), None);
+        cache.install(out, Invalid);
+        cache.release(out);
+        // There is room.
+        assert_eq!(cache.next_out(Tag(next - 1), Purpose::Read), None);
+        fill(&mut cache, [next], Shared);
+        assert!(cache.next_out(Tag(next), Purpose::Read).is_some());
     }
 
     #[test]

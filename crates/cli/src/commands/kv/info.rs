@@ -34,6 +34,8 @@ fn describe<M: AtNode>(store: &Store<M>, text: &mut String) {
         ("rack_write_shared", events.write_shared),
         ("rack_evictions_clean", events.evict_shared),
         ("rack_evictions_dirty", events.evict_modified),
+        ("rack_evictions_ahead", events.evicted_ahead),
+        ("rack_evictions_in_the_way", events.evicted_in_the_way),
         ("rack_requests_refused", events.refused),
         ("rack_copies_invalidated", metrics.invalidated),
         ("rack_blocks_provided", metrics.provided),

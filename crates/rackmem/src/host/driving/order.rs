@@ -203,6 +203,10 @@ impl Order {
                     })),
                 }
             }
+            (Then::Done, _) if purpose.evicts() && !own => {
+                access.agents.events.evicted_in_the_way();
+                Step::Again
+            }
             (Then::Done | Then::Again, _) => Step::Again,
             (Then::Relook | Then::BackOff, _) => self.busy(),
             (Then::Lost | Then::Fail(_), _) => Step::Over(Err(access.fatal(then, self.job.tag()))),

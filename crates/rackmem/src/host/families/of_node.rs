@@ -46,6 +46,14 @@ pub const NODE_METRICS: &[Metric<N>] = &[
             ("dirty", |n: &N| n.metrics.events.evict_modified),
         ],
     ),
+    several(
+        ("evictions_for_room", "when"),
+        "Of these, blocks dropped before their room was needed, and while an operation waited",
+        &[
+            ("ahead", |n: &N| n.metrics.events.evicted_ahead),
+            ("needed", |n: &N| n.metrics.events.evicted_in_the_way),
+        ],
+    ),
     one(
         "requests_refused",
         "Requests refused because of concurrent events, and tried again",

@@ -133,12 +133,13 @@ fn nanos(nanos: u64) -> String {
 /// A row of the table of events: its name and a node's figure.
 type Row = (&'static str, fn(&NodeMetrics) -> u64);
 
-const EVENTS: [Row; 8] = [
+const EVENTS: [Row; 9] = [
     ("read miss", |node| node.events.read_miss),
     ("write miss", |node| node.events.write_miss),
     ("write shared", |node| node.events.write_shared),
     ("evict clean", |node| node.events.evict_shared),
     ("evict dirty", |node| node.events.evict_modified),
+    ("evicted ahead of need", |node| node.events.evicted_ahead),
     ("refused, tried again", |node| node.events.refused),
     ("copies invalidated", |node| node.invalidated),
     ("blocks provided", |node| node.provided),
