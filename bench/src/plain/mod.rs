@@ -24,7 +24,7 @@ use hops::{Link, Received};
 pub use datagram::{MAX_DATAGRAM_BYTES, MAX_PARTS, MIN_DATAGRAM_BYTES};
 
 /// How long a client waits for an answer; loopback loses nothing that is not lost for good.
-const TIMEOUT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How often a hop asks in vain before it lets others run: always where cores are too few.
 const PATIENCE: [u32; 2] = [1, 1000];
