@@ -9,6 +9,7 @@ pub mod copies;
 pub mod dataplane;
 pub mod dbm;
 pub mod dropin;
+pub mod evict;
 pub mod failover;
 pub mod failover_sim;
 pub mod graph;

@@ -11,7 +11,7 @@ fn report(args: &[&str]) -> Value {
 
 #[test]
 fn benches_report_cases() {
-    let benches: [&[&str]; 10] = [
+    let benches: [&[&str]; 11] = [
         &[
             "objects",
             "--size",
@@ -35,6 +35,7 @@ fn benches_report_cases() {
         &["hit", "--duration", "20", "--runs", "1"],
         &["mapped", "--scan", "1M", "--duration", "10", "--runs", "1"],
         &["miss", "--duration", "20ms", "--runs", "2"],
+        &["evict", "--set", "110", "--duration", "20ms", "--runs", "1"],
         &[
             "micro",
             "--nodes",

@@ -7,6 +7,7 @@ mod copies;
 mod dataplane;
 mod dbm;
 mod dropin;
+mod evict;
 mod failover;
 mod graph;
 mod hit;
@@ -53,6 +54,7 @@ Examples:
   rackmem bench micro --nodes 4                  sharing 0 to 100% in every mode
   rackmem bench micro --hosts 4 --switch user    the same on a rack of network namespaces (root)
   rackmem bench words --fabric udp               a word that several nodes add to, with and without its block
+  rackmem bench evict --fabric shm               a working set of twice the cache, evicted ahead or when needed
   rackmem bench lock                             every kind of lock: local, remote, hand-off, contended
   rackmem bench dbm                              a database under one lock, of every kind, beside pthread's
   rackmem bench objects                          reads of whole objects beside a copy and beside versions, CRC, locks
@@ -96,6 +98,8 @@ enum Bench {
     Micro(micro::MicroArgs),
     /// Measure one word that several nodes add to: the block comes, or the home adds
     Words(words::WordsArgs),
+    /// Measure a working set larger than the cache: blocks leave when room is needed, or before
+    Evict(evict::EvictArgs),
     /// Measure locks: local, remote, hand-off, contended; beside other locks, Redis and etcd
     Lock(lock::LockArgs),
     /// Measure a hash and a tree database under one lock, of every kind (Soul paper, Fig. 8)
@@ -168,6 +172,9 @@ pub fn run(args: &BenchArgs, json: bool, options: BTreeMap<String, String>) -> R
         }),
         Bench::Words(args) => bench.plain("words", args.often.runs, &mut |_, report, tell| {
             words::run(args, report, tell)
+        }),
+        Bench::Evict(args) => bench.plain("evict", args.often.runs, &mut |_, report, tell| {
+            evict::run(args, report, tell)
         }),
         Bench::Bulk(args) => bench.plain("bulk", args.often.runs, &mut |_, report, tell| {
             bulk::run(args, report, tell)
