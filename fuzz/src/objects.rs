@@ -385,6 +385,7 @@ fn step(dice: &mut Dice<'_>, rack: &mut ObjectRack) {
             let plan = Plan {
                 parts: parts.of.clone(),
                 reads,
+                kept: None,
             };
             if rack.nodes[usize::from(node)].0.may_transact(slot) {
                 let host = &mut rack.nodes[usize::from(node)].1;

@@ -312,12 +312,16 @@ impl Bench<'_> {
         }
         let rack = Rack::builder(4).fabric(Fabric::Udp).mode(Mode::HomeOnly);
         let rack = rack.memory(32 << 20).cache(8 << 20).build()?;
-        let spec = RegionSpec::new("kept", line as usize).contract(Contract::Object);
+        let spec = RegionSpec::new("kept", 2 * line as usize).contract(Contract::Object);
         let kept = rack.node(1).create_region(&spec.copies(3).line(line))?;
-        let kept = kept.alloc_bytes(&vec![7; size], 0)?;
-        let own = region(&rack)?.alloc_bytes(&vec![7; size], 0)?;
-        let far = |object: &Object<[u8]>| rack.node(3).attach_object::<[u8]>(object.at());
-        let (kept, own, value) = (far(&kept)?, far(&own)?, vec![8; size]);
+        let far = |region: &Region| {
+            let made = region.alloc_bytes(&vec![7; size], 0)?;
+            let far = rack.node(3).attach_object::<[u8]>(made.at());
+            far.map_err(super::BenchError::from)
+        };
+        let homes = [region(&rack)?, kept];
+        let ([own, kept], value) = ([far(&homes[0])?, far(&homes[1])?], vec![8; size]);
+        let others = [far(&homes[0])?, far(&homes[1])?];
         let mut out = vec![0; size];
         let mut read = |object: &Object<[u8]>| {
             self.each(&mut || {
@@ -335,7 +339,24 @@ impl Bench<'_> {
             })
         };
         let writes = [write(&own)?, write(&kept)?];
-        for (what, [own, kept]) in [("read", reads), ("write", writes)] {
+        // Two objects, read and written as one step.
+        let both = |first: &Object<[u8]>, second: &Object<[u8]>| {
+            self.each(&mut || {
+                let began = std::time::Instant::now();
+                let done = rack.node(3).transaction(|t| {
+                    for object in [first, second] {
+                        black_box(t.read(object)?);
+                        t.write_bytes(object, black_box(&value))?;
+                    }
+                    Ok(())
+                });
+                done?;
+                Ok(began.elapsed())
+            })
+        };
+        let both = [both(&own, &others[0])?, both(&kept, &others[1])?];
+        let rows = [("read", reads), ("write", writes), ("transaction", both)];
+        for (what, [own, kept]) in rows {
             let plain = format!("udp/{size}/{what}/one-home");
             report.add(&plain, own, "us")?;
             report.add_against(&format!("udp/{size}/{what}/copies-3"), kept, "us", &plain)?;

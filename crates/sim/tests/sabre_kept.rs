@@ -21,6 +21,7 @@ fn every_state_of_small_racks_keeps_every_promise() {
 
 const CURRENT: &str = "a read is of what a majority had during it";
 const ONCE: &str = "a call takes effect once";
+const TOGETHER: &str = "what a transaction has read is of one moment";
 const PLACES: &str = "no place is given to two, and none is lost";
 
 /// A defect, a scenario that notices it, and the promise that is broken there.
@@ -29,16 +30,26 @@ const NOTICED: &[(Defect, &str, &str)] = &[
     (Defect::ForgetCalls, "object-keeper-dies-writers", ONCE),
     (Defect::ForgetCalls, "object-keeper-dies-places", PLACES),
     (Defect::OverwriteUnheard, "object-keeper-dies-writers", ONCE),
+    (Defect::ForgetCalls, "object-together-keeper-dies", ONCE),
+    (Defect::ForgetRecord, "object-together-keeper-dies", CURRENT),
+    (Defect::OverwriteUnheard, "object-together-two-calls", ONCE),
+    (
+        Defect::AnswerBeforeRecord,
+        "object-together-keeper-dies",
+        ONCE,
+    ),
+    (
+        Defect::IgnoreExpected,
+        "object-together-two-calls",
+        TOGETHER,
+    ),
+    (Defect::SkipValidation, "object-together-skew", TOGETHER),
     (
         Defect::IgnoreExpected,
         "object-keeper-dies-conditional",
         "a conditional write follows its version",
     ),
-    (
-        Defect::SkipValidation,
-        "object-keeper-dies-audit",
-        "what a transaction has read is of one moment",
-    ),
+    (Defect::SkipValidation, "object-keeper-dies-audit", TOGETHER),
 ];
 
 #[test]

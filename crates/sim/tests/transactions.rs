@@ -30,6 +30,17 @@ const NOTICED: &[(Defect, &str, &str)] = &[
     (Defect::SkipValidation, "object-write-skew", ORDER),
     (Defect::ValidateLocked, "object-write-skew", ORDER),
     (Defect::IgnoreExpected, "object-transfer", ORDER),
+    (Defect::IgnoreExpected, "object-skew-beside-copies", ORDER),
+    (
+        Defect::LeaveReadsUnlocked,
+        "object-skew-beside-copies",
+        ORDER,
+    ),
+    (
+        Defect::KeepDeadLocks,
+        "object-together-coordinator-dies",
+        LOCKED,
+    ),
     (Defect::LockInPart, "object-of-one-home", TOLD),
     (Defect::CommitOwnFirst, "object-coordinator-is-a-home", ALL),
     (Defect::ForgetRelease, "object-late-lock", LOCKED),

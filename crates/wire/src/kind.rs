@@ -231,9 +231,12 @@ kinds! {
     /// They are, when the length is all; so many bytes are here, when it is not; or the reason why
     /// not, with the object and the version that it has.
     TxLockAck = 0x6d,
-    /// Coordinator to home agent: the transaction takes effect, or with `a` = 0 never does.
+    /// Coordinator to home agent: the transaction takes effect, or with `a` = 0 never does. To the
+    /// keeper of objects with copies: a segment of all that it writes there and has read of such
+    /// objects, `a` of them; the length is that of all.
     TxCommit = 0x6e,
-    /// It has, or never will, and its objects are not locked any more.
+    /// It has, or never will, and its objects are not locked any more; from a keeper why not,
+    /// with the object.
     TxCommitAck = 0x6f,
 
     // 0x70..0x7f: Bounded Incoherence, the `Bounded` contract. `tag` is a region, whose home

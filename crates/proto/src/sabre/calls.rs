@@ -50,6 +50,7 @@ impl Answer {
         let kind = match header.kind {
             Kind::ObjWrite => Kind::ObjWriteAck,
             Kind::ObjAlloc => Kind::ObjAllocAck,
+            Kind::TxCommit => Kind::TxCommitAck,
             _ => Kind::ObjFreeAck,
         };
         let mut ack = header.refuse(kind, header.sender, self.reason);

@@ -119,8 +119,14 @@ defects! {
     ForgetCalls,
     /// An object is overwritten that alone says what has come of another one's call.
     OverwriteUnheard,
+    /// Whoever keeps an object's home next does not carry out what a record says.
+    ForgetRecord,
+    /// A keeper says that a transaction has taken effect before a majority has its record.
+    AnswerBeforeRecord,
     /// A transaction does not look whether what it has read is still so.
     SkipValidation,
+    /// What was read of other homes is not locked while a keeper decides.
+    LeaveReadsUnlocked,
     /// An object that another transaction has locked counts as unchanged.
     ValidateLocked,
     /// A home locks what it can of a transaction's objects, and leaves out the others.

@@ -230,6 +230,14 @@ impl Sabre {
         row.is_none_or(|row| row.transaction.is_none())
     }
 
+    /// Whether this slot may ask a keeper for something: one that has a transaction there answers
+    /// that, or nothing that is older than what it was asked last.
+    pub fn may_ask_keeper(&self, slot: u8) -> bool {
+        let row = self.slots.get(usize::from(slot));
+        let transaction = row.and_then(|row| row.transaction.as_ref());
+        !transaction.is_some_and(Transaction::is_at_keeper)
+    }
+
     /// The homes that the transaction of this slot concerns.
     pub fn homes(&self, slot: u8) -> Copyset {
         let row = self.slots.get(usize::from(slot));
@@ -250,7 +258,7 @@ impl Sabre {
             return false;
         };
         row.number = row.number.next();
-        let transaction = Transaction::begin(plan, row.number);
+        let transaction = Transaction::begin(plan, row.number, fx.defect());
         row.transaction = Some(transaction);
         row.follow(Step::Onward, who, fx);
         true

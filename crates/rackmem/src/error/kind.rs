@@ -76,6 +76,7 @@ const KINDS: &[(ErrorKind, &[&str])] = &[
             "object-too-large",
             "too-many-bytes",
             "small-buffer",
+            "not-together",
         ],
     ),
     (

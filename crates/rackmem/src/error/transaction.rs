@@ -44,10 +44,12 @@ pub enum TransactionError {
         /// Objects that are possible.
         most: usize,
     },
-    /// An object that it writes is of a region with copies.
-    HasCopies {
-        /// Its address.
+    /// Of two objects that it writes at least one has copies, and they are not of one region.
+    NotTogether {
+        /// The address of the one that is not written.
         addr: u64,
+        /// The address of the other one.
+        other: u64,
     },
     /// It writes too many bytes.
     TooManyBytes {
@@ -64,7 +66,7 @@ family!(TransactionError, "transaction", through [Rack, Access],
     GivenUp => "given-up",
     Undecided => "undecided",
     TooManyObjects => "too-many-objects",
-    HasCopies => "has-copies",
+    NotTogether => "not-together",
     TooManyBytes => "too-many-bytes",
 );
 
@@ -92,9 +94,9 @@ impl TransactionError {
             TransactionError::TooManyObjects { most } => {
                 write!(f, "the transaction has more than {most} objects")
             }
-            TransactionError::HasCopies { addr } => write!(
+            TransactionError::NotTogether { addr, other } => write!(
                 f,
-                "the object at {addr:#018x} has copies, and is written by no transaction"
+                "the objects at {addr:#018x} and {other:#018x} are not of one region with copies"
             ),
             TransactionError::TooManyBytes { len, most } => write!(
                 f,
@@ -114,7 +116,7 @@ impl TransactionError {
             | TransactionError::Conflict { .. }
             | TransactionError::Cancelled
             | TransactionError::TooManyObjects { .. }
-            | TransactionError::HasCopies { .. }
+            | TransactionError::NotTogether { .. }
             | TransactionError::TooManyBytes { .. } => Changed::No,
         }
     }
@@ -133,8 +135,8 @@ impl TransactionError {
             TransactionError::TooManyObjects { .. } => {
                 "do it in several steps, or put what belongs together into one object"
             }
-            TransactionError::HasCopies { .. } => {
-                "change it by itself (Object::update), or put what belongs together into one object"
+            TransactionError::NotTogether { .. } => {
+                "make what is written together in one region with copies, or none of it in such ones"
             }
             TransactionError::TooManyBytes { .. } => {
                 "do it in several steps, or have large objects replaced by new ones"

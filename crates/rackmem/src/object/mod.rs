@@ -14,7 +14,9 @@ pub use content::Content;
 pub use map::{Entries, Map, MapSpec};
 pub use rackmem_proto::sabre::{Retry, Then};
 pub use refs::ObjectRef;
-pub use transaction::{MAX_TRANSACTION_BYTES, MAX_TRANSACTION_OBJECTS, Transaction};
+pub use transaction::{
+    MAX_TRANSACTION_BYTES, MAX_TRANSACTION_BYTES_WITH_COPIES, MAX_TRANSACTION_OBJECTS, Transaction,
+};
 
 use crate::bytes::objects::Place;
 use crate::bytes::value::Value;

@@ -9,7 +9,7 @@ use crate::bytes::window::Window;
 use crate::error::{AccessError, Changed, RackError, TransactionError};
 use crate::host::objects::{count, not_done};
 use crate::node::Node;
-use rackmem_proto::sabre::transaction::{Entry, MAX_CONTENT, MAX_OBJECTS, Parts, Plan};
+use rackmem_proto::sabre::transaction::{self, MAX_CONTENT, MAX_KEPT_CONTENT, MAX_OBJECTS, Plan};
 use rackmem_proto::sabre::{Outcome, Ref};
 use rackmem_proto::wire::{Reason, Tag};
 use std::collections::BTreeMap;
@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 pub const MAX_TRANSACTION_OBJECTS: usize = MAX_OBJECTS;
 /// Bytes that a transaction can write.
 pub const MAX_TRANSACTION_BYTES: usize = MAX_CONTENT;
+/// Bytes that a transaction can write to objects with copies.
+pub const MAX_TRANSACTION_BYTES_WITH_COPIES: usize = MAX_KEPT_CONTENT;
 
 /// What one run of a [`Node::transaction`] has read, and is to write.
 #[derive(Debug)]
@@ -74,8 +76,8 @@ impl Transaction<'_> {
     ///
     /// # Errors
     /// [`TransactionError::TooManyObjects`], [`TransactionError::TooManyBytes`];
-    /// [`TransactionError::HasCopies`] where the object is of a region with copies: such ones are
-    /// read in transactions, and not written.
+    /// [`TransactionError::NotTogether`] where this object or another one that it writes is of a
+    /// region with copies, and the two are not of the same.
     pub fn write<T: Value>(
         &mut self,
         object: &Object<T>,
@@ -98,23 +100,42 @@ impl Transaction<'_> {
 
     fn put<T: ?Sized>(&mut self, object: &Object<T>, bytes: &[u8]) -> Result<(), TransactionError> {
         let (addr, len) = (object.addr(), bytes.len());
-        if !object.at.tag.home().is_own() {
-            return Err(TransactionError::HasCopies { addr });
-        }
         if len > MAX_OBJECT {
             let is = MAX_OBJECT;
             return Err(AccessError::OtherSize { addr, len, is }.into());
         }
+        let new = transaction::Used {
+            object: object.at,
+            read: None,
+            write: None,
+        };
+        let apart = |used: &transaction::Used<'_>| used.write.is_some() && !new.can_be_with(used);
+        if let Some(other) = self.plan().find(apart).map(|used| used.object.tag.0) {
+            return Err(TransactionError::NotTogether { addr, other });
+        }
+        let most = match object.at.tag.home().is_own() {
+            true => MAX_CONTENT,
+            false => MAX_KEPT_CONTENT,
+        };
         self.used(object)?.write = Some(bytes.to_vec());
         let all = self.objects.values().flat_map(|used| &used.write);
         let len = all.map(Vec::len).sum();
-        match len > MAX_CONTENT {
-            true => Err(TransactionError::TooManyBytes {
-                len,
-                most: MAX_CONTENT,
-            }),
+        match len > most {
+            true => Err(TransactionError::TooManyBytes { len, most }),
             false => Ok(()),
         }
+    }
+
+    /// What it has used, in the order of addresses.
+    fn plan(&self) -> impl Iterator<Item = transaction::Used<'_>> {
+        self.objects.iter().map(|(tag, used)| transaction::Used {
+            object: Ref {
+                tag: *tag,
+                generation: used.generation,
+            },
+            read: used.read.as_ref().map(|(version, _)| *version),
+            write: used.write.as_deref(),
+        })
     }
 
     fn used<T: ?Sized>(&mut self, object: &Object<T>) -> Result<&mut Used, TransactionError> {
@@ -138,35 +159,24 @@ impl Transaction<'_> {
 
     /// Makes it one step. False: something that it has read has changed, or is being changed.
     fn commit(&self, writes: bool) -> Result<bool, TransactionError> {
-        let is_written = |used: &Used| writes && used.write.is_some();
-        let at = |(tag, used): (&Tag, &Used)| Ref {
-            tag: *tag,
-            generation: used.generation,
-        };
-        let written = self.objects.iter().filter(|(_, used)| is_written(used));
-        let entries = written.map(|row| {
-            let content = row.1.write.as_ref().map_or(&[][..], Vec::as_slice);
-            let entry = Entry {
-                object: at(row),
-                expected: row.1.read.as_ref().map_or(0, |(version, _)| *version),
-                len: content.len() as u32,
-            };
-            (entry, content)
-        });
-        let parts = Parts::new(entries);
-        let only = self.objects.iter().filter(|(_, used)| !is_written(used));
-        let reads = only.filter_map(|row| Some((at(row), row.1.read.as_ref()?.0)));
-        let plan = Plan {
-            parts: parts.of.clone(),
-            reads: reads.collect(),
-        };
+        let mut used: Vec<transaction::Used<'_>> = self.plan().collect();
+        if !writes {
+            used.iter_mut().for_each(|used| used.write = None);
+        }
         let access = &self.node.inner.access;
-        if plan.parts.is_empty() && plan.reads.len() < 2 {
+        let first = used.iter().find(|used| used.write.is_some());
+        let first = first.map(|used| used.object.tag.0);
+        let read = used.iter().filter(|used| used.read.is_some());
+        if first.is_none() && read.count() < 2 {
             // One read is of one moment.
             access.confirm()?;
             return Ok(true);
         }
-        let first = plan.parts.first().map(|part| part.first);
+        let Some((plan, parts)) = Plan::of(&used) else {
+            // What cannot be written together has been refused.
+            let addr = first.unwrap_or_default();
+            return Err(TransactionError::NotTogether { addr, other: addr });
+        };
         self.node.open()?;
         let outcome = match access.transact(plan, parts) {
             Ok(outcome) => outcome,
@@ -226,6 +236,13 @@ impl Node {
     /// Readers outside of transactions see each object before or after, and wait while it is being
     /// committed. A transaction has up to 64 objects, and writes up to 1 MiB.
     ///
+    /// It reads objects with copies beside others, of any regions. It *writes* either objects
+    /// without copies, or objects of one region with copies: then it is a record that a majority
+    /// has, and survives the death of this node and of the one that serves them; threads wait
+    /// meanwhile, as for any call to such objects. It writes up to
+    /// [`MAX_TRANSACTION_BYTES_WITH_COPIES`] bytes there; what it has read of objects without
+    /// copies is kept from writers while a majority is asked, and readers of that wait, too.
+    ///
     /// ```
     /// # fn main() -> rackmem::Result<()> {
     /// use rackmem::object::Object;
@@ -256,7 +273,7 @@ impl Node {
     /// the rest, once they know. Lost together with a home that has committed, it may be half done.
     ///
     /// # Errors
-    /// [`TransactionError::HasCopies`] when one that it writes is of a region with copies;
+    /// [`TransactionError::NotTogether`] when it writes objects of a region with copies and others;
     /// [`TransactionError::Conflict`] when other writers came first for longer than the
     /// configuration's `patience`; [`TransactionError::Undecided`] when it may take effect and is
     /// not known to have; those of `f` and of [`Object::write`].

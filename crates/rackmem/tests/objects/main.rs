@@ -10,6 +10,7 @@ mod mapped;
 mod processes;
 mod removal;
 mod tears;
+mod together;
 mod transactions;
 
 use rackmem::{Contract, Fabric, Mode, Rack, Region, RegionSpec};

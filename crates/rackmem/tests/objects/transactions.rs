@@ -8,13 +8,13 @@ use rackmem_sim::serial::{self, Deed};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-type Account = Object<u64>;
+pub type Account = Object<u64>;
 
 /// In each account, at first.
-const MONEY: u64 = 1000;
+pub const MONEY: u64 = 1000;
 
 /// Moves some money between two accounts; what it has read and written, with versions.
-fn transfer(
+pub fn transfer(
     node: &Node,
     accounts: &[Account],
     began: Instant,
@@ -40,7 +40,11 @@ fn transfer(
 }
 
 /// Looks at all accounts at one moment.
-fn audit(node: &Node, accounts: &[Account], began: Instant) -> Result<Deed<u64>, TransactionError> {
+pub fn audit(
+    node: &Node,
+    accounts: &[Account],
+    began: Instant,
+) -> Result<Deed<u64>, TransactionError> {
     let invoke = began.elapsed().as_nanos() as u64;
     let (sum, reads) = node.transaction(|t| {
         let (mut sum, mut reads) = (0, Vec::new());
@@ -59,9 +63,41 @@ fn audit(node: &Node, accounts: &[Account], began: Instant) -> Result<Deed<u64>,
     })
 }
 
-fn attached(node: &Node, accounts: &[ObjectRef]) -> Vec<Account> {
+pub fn attached(node: &Node, accounts: &[ObjectRef]) -> Vec<Account> {
     let attach = |at: &ObjectRef| node.attach_object(*at).unwrap();
     accounts.iter().map(attach).collect()
+}
+
+/// A thread of each node moves money so often while another one looks at all accounts.
+pub fn moved(rack: &Rack, accounts: &[ObjectRef], count: usize) -> Vec<Deed<u64>> {
+    let (began, over) = (Instant::now(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let (over, mut movers, mut auditors) = (&over, Vec::new(), Vec::new());
+        for node in rack.nodes() {
+            let (mine, audited) = (attached(node, accounts), attached(node, accounts));
+            movers.push(scope.spawn(move || {
+                let moved = (0..count).map(|_| transfer(node, &mine, began).unwrap());
+                moved.collect::<Vec<_>>()
+            }));
+            auditors.push(scope.spawn(move || {
+                let mut seen = vec![audit(node, &audited, began).unwrap()];
+                while !over.load(Relaxed) {
+                    seen.push(audit(node, &audited, began).unwrap());
+                }
+                seen
+            }));
+        }
+        let mut all = Vec::new();
+        let ended: Vec<_> = movers.into_iter().map(|mover| mover.join()).collect();
+        over.store(true, Relaxed);
+        ended
+            .into_iter()
+            .for_each(|moved| all.extend(moved.unwrap()));
+        auditors
+            .into_iter()
+            .for_each(|seen| all.extend(seen.join().unwrap()));
+        all
+    })
 }
 
 #[test]
@@ -77,39 +113,11 @@ fn no_money_is_lost_or_made_between_three_nodes() {
                 ]
             })
             .collect();
-        let (began, over) = (Instant::now(), AtomicBool::new(false));
-        let count = if fabric == rackmem::Fabric::Inline {
-            400
-        } else {
-            40
+        let count = match fabric {
+            rackmem::Fabric::Inline => 400,
+            _ => 40,
         };
-        let history: Vec<Deed<u64>> = std::thread::scope(|scope| {
-            let (over, mut movers, mut auditors) = (&over, Vec::new(), Vec::new());
-            for node in rack.nodes() {
-                let (mine, audited) = (attached(node, &accounts), attached(node, &accounts));
-                movers.push(scope.spawn(move || {
-                    let moved = (0..count).map(|_| transfer(node, &mine, began).unwrap());
-                    moved.collect::<Vec<_>>()
-                }));
-                auditors.push(scope.spawn(move || {
-                    let mut seen = vec![audit(node, &audited, began).unwrap()];
-                    while !over.load(Relaxed) {
-                        seen.push(audit(node, &audited, began).unwrap());
-                    }
-                    seen
-                }));
-            }
-            let mut all = Vec::new();
-            let ended: Vec<_> = movers.into_iter().map(|mover| mover.join()).collect();
-            over.store(true, Relaxed);
-            ended
-                .into_iter()
-                .for_each(|moved| all.extend(moved.unwrap()));
-            auditors
-                .into_iter()
-                .for_each(|seen| all.extend(seen.join().unwrap()));
-            all
-        });
+        let history = moved(&rack, &accounts, count);
         let writers = history.iter().filter(|deed| !deed.writes.is_empty());
         assert_eq!(writers.count(), 3 * count, "{fabric:?}");
         assert_eq!(serial::check(&history), Ok(()), "{fabric:?}");
@@ -195,11 +203,11 @@ fn transactions_have_bounds() {
     }
 }
 
-fn numbers(at: &ObjectRef) -> String {
+pub fn numbers(at: &ObjectRef) -> String {
     format!("{} {}", at.addr(), at.generation())
 }
 
-fn accounts_of(text: &str) -> Vec<ObjectRef> {
+pub fn accounts_of(text: &str) -> Vec<ObjectRef> {
     let mut numbers = text.split_whitespace().map(|n| n.parse::<u64>().unwrap());
     std::iter::from_fn(|| Some(ObjectRef::new(numbers.next()?, numbers.next()? as u32))).collect()
 }

@@ -10,7 +10,6 @@ use rackmem::diagnostics::Faults;
 use rackmem::object::{Object, ObjectRef};
 use rackmem::{
     AccessError, AllocError, Contract, Fabric, Node, Rack, Region, RegionError, RegionSpec,
-    TransactionError,
 };
 use rackmem_sim::history::{ClientLog, Recorder};
 use std::collections::BTreeSet;
@@ -104,9 +103,6 @@ fn what_objects_with_copies_do_not_do_is_said() {
     let (len, most) = (40, 32);
     assert!(matches!(long, Err(AllocError::TooLarge { len: l, most: m }) if (l, m) == (len, most)));
     let object = region.alloc([1u64; 4]).unwrap();
-    let addr = object.addr();
-    let inside = node.transaction(|t| t.write(&object, [2; 4]));
-    assert_eq!(inside, Err(TransactionError::HasCopies { addr }));
     let stays = node.remove_region("small");
     let contract = Contract::Object;
     assert!(matches!(stays, Err(RegionError::NotRemovable { contract: c, .. }) if c == contract));

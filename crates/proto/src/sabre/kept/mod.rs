@@ -16,16 +16,20 @@
 //! | that changes one | the requester's row and the object's line, once in an epoch each; then that a majority has the new line |
 //! | and the object's last change was another requester's, who may not have heard of it | that a majority has that in the other one's row, before |
 //! | that makes one | a free place: lines are looked at until there is one; and its place in the requester's row, before |
+//! | that writes several together | their lines, once in an epoch each; then that a majority has a record of all of it ([`together`]); then their lines |
+//! | any | the region's last such record, once in an epoch, and what it says |
 //!
 //! **Once, over deaths too.** A line says by which call it was changed last, and before it is
 //! overwritten by another requester's the row says it. So a requester that asks the next keeper for
 //! the same call is answered from its row, from the object, or nothing has come of it.
 
 mod record;
+mod together;
 
 pub use self::record::{RECORD, ROWS};
 
 use self::record::{Call, CallRow, Head};
+use self::together::{Record, Together, bytes_of_records};
 use super::calls::{Answer, Calls, Came};
 use super::effects::{Defect, Effects};
 use super::home::read;
@@ -56,6 +60,12 @@ enum Pending {
     Row(u16, RequesterId, CallRow),
     /// A change of an object.
     Change(Change),
+    /// So many lines of what does not fit into the first one of a call's record.
+    Stretch(u16, Call, u32),
+    /// A record.
+    Record(u16, Record),
+    /// A line that a record says.
+    Left(u16),
 }
 
 /// A change of an object, which its answer names.
@@ -95,6 +105,8 @@ struct Region {
     rows: BTreeMap<u32, Vec<CallRow>>,
     /// What has come in this epoch.
     calls: Calls,
+    /// What was written together.
+    together: Together,
 }
 
 /// See the module.
@@ -109,9 +121,10 @@ pub struct KeptObjects {
 }
 
 /// Bytes of a group's lines for objects of so many bytes in all, whose lines have so many: rows of
-/// requesters are behind them.
+/// requesters are behind them, and what is written together.
 pub const fn bytes_with_rows(bytes: u64, line: u32) -> u64 {
-    bytes.next_multiple_of(line as u64) + ROWS.next_multiple_of(line as u64)
+    let rows = ROWS.next_multiple_of(line as u64);
+    bytes.next_multiple_of(line as u64) + rows + bytes_of_records(line)
 }
 
 /// Bytes for objects in lines of so many bytes in all.
@@ -144,7 +157,8 @@ impl KeptObjects {
         let region = group.and_then(|group| self.regions.get(&group));
         let is_here = |region: &Region| {
             let place = region.place(header.tag);
-            place.is_ok_and(|place| region.here.contains_key(&place))
+            let here = place.is_ok_and(|place| region.here.contains_key(&place));
+            here && region.together.is_published()
         };
         !self.closed && reads(header.kind) && region.is_some_and(is_here)
     }
@@ -182,45 +196,30 @@ impl KeptObjects {
     /// A packet for the keeper, of its epoch. If it is not answered, see what it needs
     /// ([`KeptObjects::take_need`]); if that is nothing, it is one of several segments, or dropped.
     pub fn packet(&mut self, header: &Header, own: &Own, bytes: u32, fx: &mut impl Effects) {
-        let group = header.tag.home().group();
-        let region = group.and_then(|group| Some((group, self.regions.get_mut(&group)?)));
-        let (Some((group, region)), false) = (region, self.closed) else {
+        let group = header.tag.home().group().filter(|_| !self.closed);
+        // Beside the others, whose objects a transaction may have read.
+        let region = group.and_then(|group| self.regions.remove_entry(&group));
+        let Some((group, mut region)) = region else {
             return;
         };
-        match header.kind {
+        let packet = (header, own, bytes);
+        let step = match header.kind {
             // No writer is ever in while packets are served: what is changed is changed in one
             // section.
-            kind if reads(kind) => {
-                let place = region.place(header.tag);
-                match place {
-                    Ok(place) if !region.here.contains_key(&place) => {
-                        self.need = Some(Need::Line(region.line_of(group, place)));
-                    }
-                    _ => read(place.map(|_| header.tag), header, own, Flags(0), fx),
-                }
-            }
-            Kind::ObjWrite | Kind::ObjAlloc | Kind::ObjFree => {
+            kind if reads(kind) => region.answer_read(group, packet, fx),
+            Kind::ObjWrite | Kind::ObjAlloc | Kind::ObjFree | Kind::TxCommit => {
                 self.pending = None;
-                let answer = match region.calls.came(header, own, fx.defect()) {
-                    Came::Late => return,
-                    Came::Again(answer) => answer,
-                    Came::Open => match region.call(group, (header, own, bytes), fx) {
-                        Ok(()) => return,
-                        Err(Next::Ends(answer)) => answer,
-                        Err(Next::Needs(need, pending)) => {
-                            (self.need, self.pending) = (Some(need), pending);
-                            if fx.defect() == Some(Defect::PublishBeforeQuorum) {
-                                self.stored(fx);
-                            }
-                            return;
-                        }
-                    },
-                };
-                region.calls.end(header.requester, answer, fx.defect());
-                answer.tell(header, Flags(0), fx);
+                region.answer_call((group, &mut self.regions), packet, fx)
             }
-            // Transactions are of objects that die with their homes.
-            _ => {}
+            // A keeper locks nothing.
+            _ => Ok(()),
+        };
+        self.regions.insert(group, region);
+        if let Err(Next::Needs(need, pending)) = step {
+            (self.need, self.pending) = (Some(need), pending);
+            if fx.defect() == Some(Defect::PublishBeforeQuorum) {
+                self.stored(fx);
+            }
         }
     }
 
@@ -232,6 +231,10 @@ impl KeptObjects {
             return;
         };
         let nth = (line.offset() / u64::from(region.line.max(1))) as u32;
+        if let Some(record) = nth.checked_sub(region.first_record()) {
+            region.fetched_record(record, value, fx.defect());
+            return;
+        }
         if let Some(row) = nth.checked_sub(region.places) {
             region.rows.insert(row, CallRow::all(value));
             return;
@@ -253,25 +256,42 @@ impl KeptObjects {
 
     /// A majority has what was to be stored last.
     pub fn stored(&mut self, fx: &mut impl Effects) {
-        match self.pending.take() {
-            None => {}
-            Some(Pending::Row(group, of, row)) => {
-                let Some(region) = self.regions.get_mut(&group) else {
-                    return;
-                };
+        let Some(pending) = self.pending.take() else {
+            return;
+        };
+        let Some(region) = self.regions.get_mut(&pending.group()) else {
+            return;
+        };
+        match pending {
+            Pending::Row(_, of, row) => {
                 let (line, nth) = region.row_at(of);
                 let rows = region.rows.get_mut(&line);
                 if let Some(there) = rows.and_then(|rows| rows.get_mut(nth)) {
                     *there = row;
                 }
             }
-            Some(Pending::Change(change)) => {
-                let group = change.answer.tag.home().group();
-                let region = group.and_then(|group| self.regions.get_mut(&group));
-                if let Some(region) = region {
-                    region.publish(&change, fx);
-                }
-            }
+            Pending::Change(change) => region.publish(&change, fx),
+            Pending::Stretch(_, call, lines) => region.stored_stretch(call, lines),
+            Pending::Record(_, record) => region.stored_record(record, fx),
+            Pending::Left(_) => region.stored_left(),
+        }
+    }
+
+    /// By object, what a majority has in effect once it has this line: what a record says that
+    /// begins there, or itself. `other`: the lines behind it, for checkers.
+    pub fn lines_of<'a>(
+        &self,
+        line: Tag,
+        value: &[u8],
+        other: impl Fn(Tag) -> Option<&'a [u8]>,
+    ) -> Vec<(Tag, Vec<u8>)> {
+        let Some(region) = self.regions.get(&line.home().0) else {
+            return Vec::new();
+        };
+        let nth = (line.offset() / u64::from(region.line.max(1))) as u32;
+        match nth < region.places {
+            true => alloc::vec![(region.tag(line.home().0, nth), value.to_vec())],
+            false => region.lines_of_record(line, value, other),
         }
     }
 
@@ -285,6 +305,7 @@ impl KeptObjects {
                 &region.free,
                 region.cursor,
                 &region.rows,
+                &region.together,
             )
                 .hash(into);
             region.calls.fingerprint(into);
@@ -304,12 +325,83 @@ enum Next {
 }
 
 type Step<T> = Result<T, Next>;
+type Packet<'a> = (&'a Header, &'a Own, u32);
 
 fn ends<T>(answer: Answer) -> Step<T> {
     Err(Next::Ends(answer))
 }
 
+impl Pending {
+    fn group(&self) -> u16 {
+        match self {
+            Pending::Row(group, ..)
+            | Pending::Stretch(group, ..)
+            | Pending::Record(group, _)
+            | Pending::Left(group) => *group,
+            // No address of an object is outside the homes of groups.
+            Pending::Change(change) => change.answer.tag.home().group().unwrap_or(u16::MAX),
+        }
+    }
+}
+
 impl Region {
+    fn answer_read(
+        &mut self,
+        group: u16,
+        (header, own, _): Packet<'_>,
+        fx: &mut impl Effects,
+    ) -> Step<()> {
+        self.know_record(group, fx)?;
+        let place = self.place(header.tag);
+        if let Ok(place) = place {
+            self.last(group, place)?;
+        }
+        read(place.map(|_| header.tag), header, own, Flags(0), fx);
+        Ok(())
+    }
+
+    /// What changes something, once.
+    fn answer_call(
+        &mut self,
+        (group, others): (u16, &mut BTreeMap<u16, Region>),
+        packet: Packet<'_>,
+        fx: &mut impl Effects,
+    ) -> Step<()> {
+        self.carry_out(group, fx)?;
+        let (header, own, _) = packet;
+        let answer = match self.calls.came(header, own, fx.defect()) {
+            Came::Late => return Ok(()),
+            Came::Again(answer) => answer,
+            Came::Open => {
+                let step = match header.kind {
+                    Kind::TxCommit => self.commit((group, others), packet, fx),
+                    _ => self.call(group, packet, fx),
+                };
+                match step {
+                    Err(Next::Ends(answer)) => answer,
+                    Err(Next::Needs(need, pending)) => {
+                        let decides = matches!(pending, Some(Pending::Record(..)));
+                        if decides && fx.defect() == Some(Defect::AnswerBeforeRecord) {
+                            let answer = Answer::refused(header.tag, Reason::None);
+                            self.calls.end(header.requester, answer, None);
+                            answer.tell(header, Flags(0), fx);
+                        }
+                        return Err(Next::Needs(need, pending));
+                    }
+                    Ok(()) => return Ok(()),
+                }
+            }
+        };
+        self.calls.end(header.requester, answer, fx.defect());
+        answer.tell(header, Flags(0), fx);
+        Ok(())
+    }
+
+    /// Which line is the first one behind the rows.
+    fn first_record(&self) -> u32 {
+        self.places + ROWS.div_ceil(self.line.max(1).into()) as u32
+    }
+
     fn line_of(&self, group: u16, nth: u32) -> Tag {
         Tag(first_line(group).0 + u64::from(nth) * u64::from(self.line))
     }
@@ -404,11 +496,7 @@ impl Region {
         (header, own, bytes): (&Header, &Own, u32),
         fx: &mut impl Effects,
     ) -> Step<()> {
-        let call = Call {
-            who: header.requester,
-            incarnation: header.incarnation,
-            number: header.seq.0,
-        };
+        let call = Call::of(header);
         let refused = |reason| Answer::refused(header.tag, reason);
         if header.kind == Kind::ObjWrite {
             match self.calls.stage(header, own, bytes, fx) {
@@ -563,9 +651,20 @@ impl Region {
 
     /// Sees to it that the row of who has changed an object last says so, if it may ask again.
     fn keep_last(&mut self, group: u16, place: u32, call: Call, fx: &mut impl Effects) -> Step<()> {
-        let Some(last) = self.last(group, place)? else {
-            return Ok(());
-        };
+        match self.last(group, place)? {
+            Some(last) => self.keep_outcome((group, place), last, call, fx),
+            None => Ok(()),
+        }
+    }
+
+    /// The same of a call that has changed the object in this place.
+    fn keep_outcome(
+        &mut self,
+        (group, place): (u16, u32),
+        last: Call,
+        call: Call,
+        fx: &mut impl Effects,
+    ) -> Step<()> {
         let past = self.calls.last(last.who) > (last.incarnation, last.number);
         if last.who == call.who || past || fx.defect() == Some(Defect::OverwriteUnheard) {
             return Ok(());

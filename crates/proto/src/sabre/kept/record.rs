@@ -18,7 +18,7 @@
 //! | 24 | the object's version |
 
 use super::super::layout::Meta;
-use crate::wire::RequesterId;
+use crate::wire::{Header, RequesterId};
 use alloc::vec::Vec;
 
 /// Bytes in front of an object's content, and bytes of a row.
@@ -55,7 +55,7 @@ pub(super) struct CallRow {
 }
 
 /// The four words in front of `bytes`; what is missing is zeros.
-fn words(bytes: &[u8]) -> [u64; 4] {
+pub(super) fn words(bytes: &[u8]) -> [u64; 4] {
     let mut words = [0; 4];
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
         *word = u64::from_be_bytes(*bytes);
@@ -63,34 +63,50 @@ fn words(bytes: &[u8]) -> [u64; 4] {
     words
 }
 
+/// A call as two words say it.
+pub(super) fn who_of(who: u64, number: u64) -> Call {
+    Call {
+        who: RequesterId {
+            node: (who >> 16) as u16,
+            slot: who as u16,
+        },
+        incarnation: (who >> 32) as u32,
+        number,
+    }
+}
+
+/// The two words of a call.
+pub(super) fn who_to(call: &Call) -> (u64, u64) {
+    let (who, incarnation) = (call.who, u64::from(call.incarnation));
+    let who = incarnation << 32 | u64::from(who.node) << 16 | u64::from(who.slot);
+    (who, call.number)
+}
+
+impl Call {
+    /// The one that a packet is of.
+    pub fn of(header: &Header) -> Self {
+        Call {
+            who: header.requester,
+            incarnation: header.incarnation,
+            number: header.seq.0,
+        }
+    }
+}
+
 impl Head {
     /// From a line of an object. One that no keeper has written is of no object.
     pub fn of(line: &[u8]) -> Self {
         let [version, meta, who, number] = words(line);
-        let call = Call {
-            who: RequesterId {
-                node: (who >> 16) as u16,
-                slot: who as u16,
-            },
-            incarnation: (who >> 32) as u32,
-            number,
-        };
         Head {
             version: version & !1,
             meta: Meta::from_word(meta),
-            last: (number != 0).then_some(call),
+            last: (number != 0).then(|| who_of(who, number)),
         }
     }
 
     /// A line of so many bytes with this content.
     pub fn line(&self, bytes: u32, content: &[u8]) -> Vec<u8> {
-        let who = self.last.map_or(0, |call| {
-            let Call {
-                who, incarnation, ..
-            } = call;
-            u64::from(incarnation) << 32 | u64::from(who.node) << 16 | u64::from(who.slot)
-        });
-        let number = self.last.map_or(0, |call| call.number);
+        let (who, number) = self.last.map_or((0, 0), |call| who_to(&call));
         let mut line = Vec::with_capacity(bytes as usize);
         for word in [self.version, self.meta.to_word(), who, number] {
             line.extend(word.to_be_bytes());

@@ -8,6 +8,8 @@
 //! | | refused | release where locks are; `Aborted` |
 //! | validating | not modified | when all are: commit |
 //! | | anything else | release; `Aborted` |
+//! | a keeper decides | a majority has all of it | release where locks are; `Committed` |
+//! | | refused | release; `Aborted` |
 //! | ending | done | when all homes have said so: `Committed` or `Aborted` |
 //! | any | none | what is missing is asked for again |
 //!
@@ -15,22 +17,12 @@
 //! or committed if it was decided, for as long as the node lives.
 
 use super::super::effects::{Bytes, Defect, Effects};
-use super::super::operation::{Lane, Outcome, Ref};
+use super::super::operation::{Lane, Outcome};
 use super::super::{len_of, own};
 use super::part::PartOf;
+use super::plan::Plan;
 use super::{MAX_OBJECTS, WINDOW};
 use crate::wire::{Copyset, Dest, Header, HomeId, Kind, Own, Reason, RequesterId, Seq, Tag};
-use alloc::vec::Vec;
-
-/// What a thread wants committed.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Plan {
-    /// What is written, in the order of homes; the bytes are the host's.
-    pub parts: Vec<PartOf>,
-    /// What was read and is not written, under these versions; [`MAX_OBJECTS`] at most. Such an
-    /// object may have copies: a later keeper says the same of its version.
-    pub reads: Vec<(Ref, u64)>,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Phase {
@@ -38,6 +30,8 @@ enum Phase {
     Locking(u8, u32),
     /// Bits of reads that are not known to be as they were.
     Validating(u64),
+    /// A keeper is to say. Bits of parts that are locked meanwhile.
+    Deciding(u64),
     /// Bits of parts whose homes have not said that they are done, and why not if it is released.
     Ending(u64, Option<(Reason, Tag)>),
 }
@@ -73,11 +67,13 @@ fn bits(count: usize) -> u64 {
 
 impl Transaction {
     /// Begins one, under a number that its slot has never used.
-    pub(in super::super) fn begin(mut plan: Plan, number: Seq) -> Self {
+    pub(in super::super) fn begin(mut plan: Plan, number: Seq, defect: Option<Defect>) -> Self {
         plan.reads.truncate(MAX_OBJECTS);
-        let phase = match plan.parts.is_empty() {
-            true => Phase::Validating(bits(plan.reads.len())),
-            false => Phase::Locking(0, 0),
+        let skips = defect == Some(Defect::LeaveReadsUnlocked) && plan.kept.is_some();
+        let phase = match (plan.parts.is_empty() || skips, plan.kept) {
+            (false, _) => Phase::Locking(0, 0),
+            (true, None) => Phase::Validating(bits(plan.reads.len())),
+            (true, Some(_)) => Phase::Deciding(0),
         };
         Transaction {
             number,
@@ -91,9 +87,14 @@ impl Transaction {
         self.number
     }
 
-    /// Whether it will take effect, or has.
+    /// Whether a keeper is asked about it.
+    pub(in super::super) fn is_at_keeper(&self) -> bool {
+        matches!(self.phase, Phase::Deciding(_))
+    }
+
+    /// Whether it may take effect, or has.
     pub fn is_decided(&self) -> bool {
-        matches!(self.phase, Phase::Ending(_, None))
+        self.is_at_keeper() || matches!(self.phase, Phase::Ending(_, None))
     }
 
     /// The homes that it writes at.
@@ -115,6 +116,7 @@ impl Transaction {
         Some(match self.phase {
             Phase::Locking(nth, _) => self.plan.parts.get(usize::from(nth))?.home(),
             Phase::Validating(left) => self.plan.reads.get(nth(left))?.0.tag.home(),
+            Phase::Deciding(_) => self.plan.kept?.home(),
             Phase::Ending(left, _) => self.plan.parts.get(nth(left))?.home(),
         })
     }
@@ -154,17 +156,29 @@ impl Transaction {
                     }
                 }
             }
+            Phase::Deciding(_) => {
+                let Some(kept) = self.plan.kept else {
+                    return;
+                };
+                let header = self.header(Kind::TxCommit, kept.first, who, fx.epoch());
+                let own = own(kept.objects.into(), 0, kept.bytes);
+                let nth = self.plan.parts.len() as u8;
+                let bytes = Bytes::Part(slot, nth, (0, kept.bytes));
+                fx.send(Dest::Home(kept.home()), &header, own, bytes);
+            }
             Phase::Ending(left, why) => {
+                // What was locked beside a keeper's objects is not written.
+                let commits = why.is_none() && self.plan.kept.is_none();
                 let me = who.0.node;
                 let is_own = |part: &PartOf| part.home() == HomeId::of(me);
                 let mut parts = self.plan.parts.iter().enumerate();
                 let others = parts.any(|(nth, part)| left >> nth & 1 == 1 && !is_own(part));
                 let own_first = fx.defect() == Some(Defect::CommitOwnFirst);
                 for (nth, part) in self.plan.parts.iter().enumerate() {
-                    let waits = why.is_none() && others && is_own(part) && !own_first;
+                    let waits = commits && others && is_own(part) && !own_first;
                     if left >> nth & 1 == 1 && !waits {
                         let header = self.header(Kind::TxCommit, part.first, who, fx.epoch());
-                        let own = own(why.is_none().into(), 0, 0);
+                        let own = own(commits.into(), 0, 0);
                         fx.send(Dest::Home(part.home()), &header, own, nothing(nth as u8));
                     }
                 }
@@ -221,6 +235,13 @@ impl Transaction {
                     }
                 }
             }
+            (Phase::Deciding(locked), Kind::TxCommitAck) => {
+                let refused = header.reason != Reason::None;
+                match header.tag.home().is_own() {
+                    true => Step::Nothing,
+                    false => self.end(locked, refused.then_some((header.reason, header.tag))),
+                }
+            }
             (Phase::Ending(left, why), Kind::TxCommitAck) => {
                 let mut parts = self.plan.parts.iter();
                 let nth = parts.position(|part| part.home().0 == header.sender);
@@ -249,6 +270,10 @@ impl Transaction {
     fn locked(&mut self, nth: u8, fx: &impl Effects) -> Step {
         if usize::from(nth) + 1 < self.plan.parts.len() {
             self.phase = Phase::Locking(nth + 1, 0);
+            return Step::Onward;
+        }
+        if self.plan.kept.is_some() {
+            self.phase = Phase::Deciding(self.all());
             return Step::Onward;
         }
         let left = match fx.defect() {
@@ -288,7 +313,9 @@ impl Transaction {
         match self.phase {
             Phase::Locking(nth, _) => self.release(bits(usize::from(nth) + 1), why),
             Phase::Validating(_) => self.release(self.all(), why),
-            Phase::Ending(..) => Step::Nothing,
+            // Nobody waits for what its call comes to; its slot's next one makes it late.
+            Phase::Deciding(0) => self.release(0, why),
+            Phase::Deciding(_) | Phase::Ending(..) => Step::Nothing,
         }
     }
 
@@ -308,6 +335,11 @@ impl Transaction {
             }
             (Phase::Validating(_), Some(tag)) => {
                 self.release(self.all() & !lost, (Reason::Lost, tag))
+            }
+            // What is lost changes no more.
+            (Phase::Deciding(locked), Some(_)) => {
+                self.phase = Phase::Deciding(locked & !lost);
+                Step::Nothing
             }
             (Phase::Ending(left, why), Some(_)) => match left & lost {
                 0 => Step::Nothing,

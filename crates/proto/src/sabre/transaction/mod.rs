@@ -14,6 +14,13 @@
 //! transaction's. The coordinator commits at its own home last, so what its death can take with it
 //! has not been seen before all other homes have committed.
 //!
+//! *Objects with copies.* The keeper is the home of all of them and does one thing after the other,
+//! so it needs no locks: one `TxCommit` brings all versions and contents,
+//! and a record of a majority is the moment ([`super::KeptObjects`]). Such a transaction writes
+//! objects of one region, and nothing else. What it reads of other homes is locked before the
+//! keeper is asked, and released afterwards: then that is as it was read at the moment of the
+//! record.
+//!
 //! A coordinator dies: an epoch begins, and every home reports to the others which transactions of
 //! dead nodes it has committed. When all have reported, a home that holds locks of one commits it,
 //! with the bytes that came with `TxLock`, if any home has, and releases it otherwise. Packets of
@@ -22,18 +29,24 @@
 mod coordinator;
 mod part;
 mod participant;
+mod plan;
 
 pub(super) use coordinator::Step;
-pub use coordinator::{Plan, Transaction};
-pub use part::{Entry, PartOf, Parts, decode};
+pub use coordinator::Transaction;
+pub(super) use part::ENTRY;
+pub use part::{Entry, NOT_WRITTEN, PartOf, Parts, decode};
 pub use participant::Participant;
+pub use plan::{Plan, Used};
 
-use super::layout::GRANULE;
+use super::layout::{GRANULE, MAX_BYTES};
 
 /// Objects that a transaction reads and writes, at most.
 pub const MAX_OBJECTS: usize = 64;
 /// Bytes that a transaction writes, at most.
 pub const MAX_CONTENT: usize = 1 << 20;
+/// Bytes that a transaction writes to objects with copies, at most: its keeper has all of it in one
+/// call, and in one record.
+pub const MAX_KEPT_CONTENT: usize = MAX_BYTES as usize - MAX_OBJECTS * ENTRY;
 /// Transactions that a home has open at one time, at most: it keeps their bytes.
 pub const MAX_OPEN: usize = 64;
 

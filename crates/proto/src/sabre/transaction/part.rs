@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 /// Bytes in front for each object.
-const ENTRY: usize = 24;
+pub(in super::super) const ENTRY: usize = 24;
 /// Bytes of a part at most.
 pub(super) const MAX_PART: u32 = (MAX_OBJECTS * ENTRY + MAX_CONTENT) as u32;
 
@@ -19,8 +19,26 @@ pub struct Entry {
     pub object: Ref,
     /// The version that it was read under; 0 if it was not read.
     pub expected: u64,
-    /// Bytes of its new content.
+    /// Bytes of its new content; [`NOT_WRITTEN`] if it was only read.
     pub len: u32,
+}
+
+/// The length of an object that a keeper only validates.
+pub const NOT_WRITTEN: u32 = u32::MAX;
+
+impl Entry {
+    /// Whether it is written.
+    pub fn is_written(&self) -> bool {
+        self.len != NOT_WRITTEN
+    }
+
+    /// As it travels.
+    pub(in super::super) fn encode(&self, into: &mut Vec<u8>) {
+        into.extend(self.object.tag.0.to_be_bytes());
+        into.extend(self.expected.to_be_bytes());
+        into.extend(self.object.generation.to_be_bytes());
+        into.extend(self.len.to_be_bytes());
+    }
 }
 
 /// A part as its coordinator counts it.
@@ -51,6 +69,27 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// All of it for one keeper, of objects in the order of addresses; the first one that is
+    /// written says which.
+    pub(super) fn push_kept<'a>(
+        &mut self,
+        all: impl Iterator<Item = (Entry, &'a [u8])> + Clone,
+    ) -> Option<PartOf> {
+        let mut bytes = Vec::new();
+        all.clone().for_each(|(entry, _)| entry.encode(&mut bytes));
+        let objects = (bytes.len() / ENTRY) as u32;
+        let mut written = all.filter(|(entry, _)| entry.is_written()).peekable();
+        let first = written.peek()?.0.object.tag;
+        written.for_each(|(_, content)| bytes.extend(content));
+        let part = PartOf {
+            first,
+            objects,
+            bytes: bytes.len() as u32,
+        };
+        self.bytes.push(bytes);
+        Some(part)
+    }
+
     /// Of these objects and contents, in the order of addresses.
     pub fn new<'a>(writes: impl Iterator<Item = (Entry, &'a [u8])> + Clone) -> Self {
         let mut parts = Parts::default();
@@ -69,10 +108,7 @@ impl Parts {
                 continue;
             };
             part.objects += 1;
-            bytes.extend(tag.0.to_be_bytes());
-            bytes.extend(entry.expected.to_be_bytes());
-            bytes.extend(entry.object.generation.to_be_bytes());
-            bytes.extend(entry.len.to_be_bytes());
+            entry.encode(bytes);
         }
         for (entry, content) in writes {
             let home = entry.object.tag.home();
@@ -105,7 +141,8 @@ pub fn decode(part: &[u8], objects: u32) -> Option<Vec<(Entry, Range<usize>)>> {
             return None;
         }
         let (generation, len) = ((word(16) >> 32) as u32, word(16) as u32);
-        let end = at.checked_add(len as usize)?;
+        let content = if len == NOT_WRITTEN { 0 } else { len };
+        let end = at.checked_add(content as usize)?;
         let entry = Entry {
             object: Ref { tag, generation },
             expected: word(8),
@@ -147,6 +184,22 @@ mod tests {
         assert_eq!(first[1], (writes[1].0, 51..51));
         let second = decode(&parts.bytes[1], 1).unwrap();
         assert_eq!(&parts.bytes[1][second[0].1.clone()], b"de");
+    }
+
+    #[test]
+    fn what_a_keeper_only_validates_has_no_content() {
+        let read = Entry {
+            len: NOT_WRITTEN,
+            ..entry(1, 64, 0)
+        };
+        let all = [(read, &b""[..]), (entry(2, 64, 2), &b"de"[..])];
+        let mut parts = Parts::default();
+        let part = parts.push_kept(all.iter().copied()).unwrap();
+        assert_eq!((part.first, part.objects), (all[1].0.object.tag, 2));
+        let found = decode(&parts.bytes[0], 2).unwrap();
+        assert_eq!((found[0].0, found[1].0), (all[0].0, all[1].0));
+        assert_eq!(&parts.bytes[0][found[1].1.clone()], b"de");
+        assert_eq!(Parts::default().push_kept([all[0]].into_iter()), None);
     }
 
     #[test]

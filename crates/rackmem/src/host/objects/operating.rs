@@ -48,7 +48,18 @@ impl Access {
     ) -> Result<Vec<Answered>, AccessError> {
         let objects = &self.agents.objects;
         let mut slot = self.requesters.borrow()?;
-        let nth = slot.number();
+        let (nth, began) = (slot.number(), Instant::now());
+        // A keeper that is to say what became of a transaction takes nothing newer before.
+        let kept = tags.iter().copied().find(|tag| !tag.home().is_own());
+        while let Some(tag) = kept.filter(|_| !objects.part().sabre.may_ask_keeper(nth)) {
+            if self.closed.load(Relaxed) {
+                return Err(AccessError::Rack(RackError::Closed));
+            }
+            if began.elapsed() >= self.patience {
+                return Err(silence(self, tag));
+            }
+            self.listen(&mut slot, |time| objects.wait(time));
+        }
         objects.sit_down(nth, slot.reply_port(), (value, tags.len()));
         {
             let mut nobody = Nobody;
@@ -58,7 +69,6 @@ impl Access {
         let counters = &objects.counters;
         counters.asked.fetch_add(tags.len() as u64, Relaxed);
         count(&counters.rounds);
-        let began = Instant::now();
         let mut answered: Vec<Option<Answered>> = tags.iter().map(|_| None).collect();
         loop {
             objects.take(nth, &mut answered);

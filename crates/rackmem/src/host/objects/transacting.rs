@@ -32,7 +32,8 @@ impl Access {
     pub fn transact(&self, plan: Plan, mut parts: Parts) -> Result<Outcome, Unfinished> {
         let written = plan.parts.iter().map(|part| part.first);
         let read = plan.reads.iter().map(|(object, _)| object.tag);
-        let tags: Vec<Tag> = written.chain(read).collect();
+        let kept = plan.kept.iter().map(|part| part.first);
+        let tags: Vec<Tag> = written.chain(read).chain(kept).collect();
         for tag in tags {
             self.alive(tag).map_err(Unfinished::before)?;
         }

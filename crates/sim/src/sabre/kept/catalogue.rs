@@ -1,6 +1,9 @@
 //! The racks that are explored.
 
-use super::scenario::Op::{Audit, Free, Make, Read, Write, WriteIf, WriteOther};
+use super::scenario::Op::{
+    Audit, Free, Make, Read, Write, WriteBoth, WriteBothIf, WriteFirstIf, WriteIf, WriteOther,
+    WriteSecondIf,
+};
 use super::scenario::{Budget, Scenario};
 
 const CALM: Budget = Budget {
@@ -26,6 +29,7 @@ pub const SCENARIOS: &[Scenario] = &[
         places: 1,
         threads: &[&[Write, Read], &[WriteIf]],
         budget: LOSSY,
+        room: 1,
         states: 698,
     },
     Scenario {
@@ -34,6 +38,7 @@ pub const SCENARIOS: &[Scenario] = &[
         places: 1,
         threads: &[&[Write], &[Read, Read]],
         budget: DEADLY,
+        room: 1,
         states: 4_297,
     },
     Scenario {
@@ -42,6 +47,7 @@ pub const SCENARIOS: &[Scenario] = &[
         places: 1,
         threads: &[&[Write], &[Write]],
         budget: DEADLY,
+        room: 1,
         states: 4_225,
     },
     Scenario {
@@ -50,6 +56,7 @@ pub const SCENARIOS: &[Scenario] = &[
         places: 1,
         threads: &[&[WriteIf], &[WriteIf]],
         budget: DOUBLED,
+        room: 1,
         states: 11_562,
     },
     Scenario {
@@ -58,6 +65,7 @@ pub const SCENARIOS: &[Scenario] = &[
         places: 3,
         threads: &[&[Make, Free], &[Make]],
         budget: DEADLY,
+        room: 1,
         states: 2_784,
     },
     Scenario {
@@ -66,6 +74,7 @@ pub const SCENARIOS: &[Scenario] = &[
         places: 1,
         threads: &[&[Write], &[Read]],
         budget: TWICE,
+        room: 1,
         states: 21_744,
     },
     Scenario {
@@ -74,6 +83,70 @@ pub const SCENARIOS: &[Scenario] = &[
         places: 2,
         threads: &[&[Audit], &[Write, WriteOther]],
         budget: DEADLY,
+        room: 1,
         states: 40_656,
+    },
+    Scenario {
+        name: "object-together",
+        about: "a transaction writes two objects with copies, another one reads both",
+        places: 2,
+        threads: &[&[WriteBoth], &[Audit]],
+        budget: LOSSY,
+        room: 8,
+        states: 920,
+    },
+    Scenario {
+        name: "object-together-keeper-dies",
+        about: "the keeper dies beside a transaction that writes two objects, and a reader",
+        places: 2,
+        threads: &[&[WriteBoth], &[Read, Read]],
+        budget: DEADLY,
+        room: 8,
+        states: 2_020,
+    },
+    Scenario {
+        name: "object-together-keeper-dies-audit",
+        about: "it dies beside a transaction that writes two objects, and one that reads both",
+        places: 2,
+        threads: &[&[WriteBoth], &[Audit]],
+        budget: DEADLY,
+        room: 8,
+        states: 9_001,
+    },
+    Scenario {
+        name: "object-together-two-calls",
+        about: "it dies beside two transactions over the same objects, a packet comes twice",
+        places: 2,
+        threads: &[&[WriteBoth], &[WriteBothIf]],
+        budget: DOUBLED,
+        room: 8,
+        states: 5_180,
+    },
+    Scenario {
+        name: "object-together-keeper-dies-call",
+        about: "it dies beside a transaction and a write of one of its objects",
+        places: 2,
+        threads: &[&[WriteBoth], &[Write]],
+        budget: DEADLY,
+        room: 8,
+        states: 1_542,
+    },
+    Scenario {
+        name: "object-together-skew",
+        about: "it dies beside two transactions, each of which has read what the other one writes",
+        places: 2,
+        threads: &[&[WriteFirstIf], &[WriteSecondIf]],
+        budget: DEADLY,
+        room: 8,
+        states: 809,
+    },
+    Scenario {
+        name: "object-together-two-keepers-die",
+        about: "two keepers die one after the other, beside two transactions",
+        places: 2,
+        threads: &[&[WriteBoth], &[WriteBoth]],
+        budget: TWICE,
+        room: 8,
+        states: 27_302,
     },
 ];

@@ -25,6 +25,20 @@ struct Had {
     write: u16,
 }
 
+impl Had {
+    fn of(line: &[u8]) -> Self {
+        let word = |at: usize| {
+            let bytes = line.get(at..at + 8).and_then(|b| b.try_into().ok());
+            u64::from_be_bytes(bytes.unwrap_or_default())
+        };
+        Had {
+            version: word(0),
+            meta: Meta::from_word(word(8)),
+            write: writes_of(&line[32..]).next().unwrap_or(0),
+        }
+    }
+}
+
 /// A read under way: what was current since it began.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Reading {
@@ -51,6 +65,8 @@ pub struct Judge {
     auditing: BTreeMap<usize, Audit>,
     /// How often each write has taken effect.
     taken: BTreeMap<u16, u8>,
+    /// The versions of all objects just before.
+    found: BTreeMap<u16, Vec<u64>>,
     /// Objects that threads have been given.
     given: Vec<Ref>,
     broken: Option<(&'static str, String)>,
@@ -78,29 +94,41 @@ impl Judge {
         }
     }
 
-    /// A majority has this of the object in a place.
-    pub fn stored(&mut self, object: Tag, line: &[u8]) {
-        let word = |at: usize| {
-            let bytes = line.get(at..at + 8).and_then(|b| b.try_into().ok());
-            u64::from_be_bytes(bytes.unwrap_or_default())
+    /// A majority has this of the objects in these places, all of it from one moment on.
+    pub fn stored(&mut self, lines: &[(Tag, Vec<u8>)]) {
+        let new = |(object, line): &(Tag, Vec<u8>)| {
+            let now = Had::of(line);
+            // A line that says what a record has said before.
+            (self.has.get(object) != Some(&now)).then_some((*object, now))
         };
-        let now = Had {
-            version: word(0),
-            meta: Meta::from_word(word(8)),
-            write: writes_of(&line[32..]).next().unwrap_or(0),
-        };
-        let before = self.has.insert(object, now);
-        if before.is_some_and(|before| now.version <= before.version) {
-            let before = before.map_or(0, |before| before.version);
-            self.complain(RISE, format!("version {} follows {before}", now.version));
+        let new: Vec<(Tag, Had)> = lines.iter().filter_map(new).collect();
+        if new.is_empty() {
+            return;
         }
-        if now.meta.live && now.write != 0 {
-            let times = self.taken.entry(now.write).or_default();
+        let versions: Vec<u64> = self.has.values().map(|had| had.version).collect();
+        let mut writes = Vec::new();
+        for (object, now) in new {
+            let before = self
+                .has
+                .insert(object, now)
+                .map_or(0, |before| before.version);
+            if now.version <= before {
+                self.complain(RISE, format!("version {} follows {before}", now.version));
+            }
+            if now.meta.live && now.write != 0 {
+                writes.push(now.write);
+            }
+        }
+        writes.dedup();
+        for write in writes {
+            let times = self.taken.entry(write).or_default();
             *times += 1;
-            if *times > 1 {
-                let what = format!("write {} has taken effect {times} times", now.write);
+            let times = *times;
+            if times > 1 {
+                let what = format!("write {write} has taken effect {times} times");
                 self.complain(ONCE, what);
             }
+            self.found.insert(write, versions.clone());
         }
         for reading in self.reading.values_mut() {
             reading.see(&self.has);
@@ -109,6 +137,18 @@ impl Judge {
         for audit in self.auditing.values_mut() {
             audit.moments.push(now.clone());
         }
+    }
+
+    /// A transaction that writes was acknowledged, whose objects were to have these versions or
+    /// any.
+    pub fn together(&mut self, write: u16, expected: [Option<u64>; 2]) {
+        let found = self.found.get(&write).cloned().unwrap_or_default();
+        let mut pairs = found.iter().zip(expected);
+        if pairs.any(|(was, expected)| expected.is_some_and(|version| version != *was)) {
+            let what = format!("write {write} was to find {expected:?}, and there were {found:?}");
+            self.complain(ONE_MOMENT, what);
+        }
+        self.written(write, 0, 0);
     }
 
     /// What there is now.

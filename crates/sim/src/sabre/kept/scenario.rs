@@ -17,12 +17,35 @@ pub enum Op {
     WriteOther,
     /// Reads both, one after the other, as a transaction does, and has it validated.
     Audit,
+    /// Writes both as one step, a transaction.
+    WriteBoth,
+    /// The same, if both have the versions that they began with.
+    WriteBothIf,
+    /// Writes the second one as a transaction, if the first one has the version that it began with.
+    WriteSecondIf,
+    /// The same, the other way round.
+    WriteFirstIf,
 }
+
+/// What an operation does with an object: whether it writes it, and whether that must have the
+/// version that it began with.
+pub type Does = (bool, bool);
 
 impl Op {
     /// Whether it writes an object that is there.
     pub fn writes(self) -> bool {
-        matches!(self, Op::Write | Op::WriteOther | Op::WriteIf)
+        matches!(self, Op::Write | Op::WriteOther | Op::WriteIf) || self.together().is_some()
+    }
+
+    /// What a transaction does with both objects, if it writes any.
+    pub fn together(self) -> Option<[Does; 2]> {
+        match self {
+            Op::WriteBoth => Some([(true, false); 2]),
+            Op::WriteBothIf => Some([(true, true); 2]),
+            Op::WriteSecondIf => Some([(false, true), (true, false)]),
+            Op::WriteFirstIf => Some([(true, false), (false, true)]),
+            _ => None,
+        }
     }
 }
 
@@ -53,6 +76,8 @@ pub struct Scenario {
     pub threads: &'static [&'static [Op]],
     /// What may go wrong.
     pub budget: Budget,
+    /// Granules of a packet's body.
+    pub room: usize,
     /// States that there are.
     pub states: usize,
 }
@@ -61,6 +86,7 @@ impl Scenario {
     /// Objects that there are from the beginning.
     pub fn objects(&self) -> u32 {
         let mut ops = self.threads.iter().copied().flatten();
-        1 + u32::from(ops.any(|op| matches!(op, Op::WriteOther | Op::Audit)))
+        let two = |op: &Op| matches!(op, Op::WriteOther | Op::Audit) || op.together().is_some();
+        1 + u32::from(ops.any(two))
     }
 }

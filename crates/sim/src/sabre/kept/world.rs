@@ -3,13 +3,13 @@
 use super::super::memory::{HomeWords, LEN, Places, Value, bytes_of, writes_of};
 use super::super::world::key;
 use super::judge::{Judge, Nobody};
-use super::scenario::{Budget, Op, Scenario};
+use super::scenario::{Budget, Does, Op, Scenario};
 use crate::driver::{Complaint, Unpacked};
 use crate::print::Print;
 use rackmem_proto::abd::first_line;
 use rackmem_proto::call::Parcel;
 use rackmem_proto::sabre::rule::Refusal;
-use rackmem_proto::sabre::transaction::{Parts, Plan};
+use rackmem_proto::sabre::transaction::{Plan, Used};
 use rackmem_proto::sabre::{
     Book, Command, Defect, GRANULE, Known, Lane, Meta, Need, Outcome, Ref, Sabre, Section, Sender,
     Values, bytes_with_rows, class_of,
@@ -72,6 +72,7 @@ pub struct World {
     pub threads: Vec<Thread>,
     pub left: Budget,
     object: Ref,
+    room: usize,
     pub defect: Option<Defect>,
 }
 
@@ -119,7 +120,7 @@ impl World {
             line.resize(LINE as usize, 0);
             let offset = u64::from(nth * LINE);
             let tag = Tag(tag.0 + offset);
-            judge.stored(tag, &line);
+            judge.stored(&[(tag, line.clone())]);
             judge.given(Ref { tag, generation });
             lines.insert(Tag(first_line(0).0 + offset), line);
         }
@@ -136,6 +137,7 @@ impl World {
             threads: scenario.threads.iter().map(thread).collect(),
             left: scenario.budget,
             object,
+            room: scenario.room,
             defect,
         }
     }
@@ -160,7 +162,7 @@ impl World {
         let sender = Sender {
             node: node as NodeId,
             epoch: member.epoch,
-            room: OWN_LEN + GRANULE as usize,
+            room: OWN_LEN + self.room * GRANULE as usize,
             broken: self.defect,
         };
         let words = HomeWords {
@@ -243,11 +245,10 @@ impl World {
     }
 
     fn judge_line(&mut self, work: &Work) {
-        let offset = work.line.0 - first_line(0).0;
-        let object = Tag(self.object.tag.0 + offset);
-        if self.nodes[0].sabre.kept.has_place(object) {
-            self.judge.stored(object, &work.value);
-        }
+        let kept = &self.nodes[0].sabre.kept;
+        let behind = |line| self.lines.get(&line).map(Vec::as_slice);
+        let lines = kept.lines_of(work.line, &work.value, behind);
+        self.judge.stored(&lines);
     }
 
     /// A majority has it.
@@ -348,9 +349,28 @@ impl World {
         let ([first, second], write) = (self.both(), self.write_of(thread));
         let object = match (op, self.threads[thread].reads.len()) {
             (Op::Audit, 1) | (Op::WriteOther, _) => second,
-            (Op::Audit, 2..) => return self.validate(thread),
+            (Op::Audit, 2..) => {
+                let reads = self.threads[thread].reads.iter();
+                let reads = reads.map(|(object, version)| Used {
+                    object: *object,
+                    read: Some(*version),
+                    write: None,
+                });
+                let reads: Vec<Used<'_>> = reads.collect();
+                return self.transact(thread, &reads);
+            }
             _ => first,
         };
+        if let Some(both) = op.together() {
+            let content = bytes_of(write, LEN);
+            let used = |(object, (writes, expects)): (Ref, Does)| Used {
+                object,
+                read: expects.then_some(FIRST),
+                write: writes.then_some(&content[..]),
+            };
+            let used = [first, second].into_iter().zip(both).map(used);
+            return self.transact(thread, &used.collect::<Vec<_>>());
+        }
         let known = Known {
             version: 0,
             len: LEN,
@@ -361,6 +381,9 @@ impl World {
             Op::WriteIf => Command::Write(object, FIRST, LEN),
             Op::Free => Command::Free(object),
             Op::Make => Command::Alloc(object.tag, LEN),
+            Op::WriteBoth | Op::WriteBothIf | Op::WriteFirstIf | Op::WriteSecondIf => {
+                return Ok(());
+            }
         };
         if matches!(op, Op::Read | Op::Audit) {
             self.judge.begin(thread, object);
@@ -383,15 +406,12 @@ impl World {
         [self.object, Ref { tag, generation }]
     }
 
-    /// A thread has read all that its transaction reads.
-    fn validate(&mut self, thread: usize) -> Result<(), Complaint> {
-        let plan = Plan {
-            parts: Vec::new(),
-            reads: self.threads[thread].reads.clone(),
-        };
+    /// A thread commits a transaction.
+    fn transact(&mut self, thread: usize, used: &[Used<'_>]) -> Result<(), Complaint> {
+        let (plan, mut parts) = Plan::of(used).unwrap_or_default();
         let node = self.keepers + thread;
         let values = &mut Rc::make_mut(&mut self.nodes[node]).values;
-        values.begin_transaction(0, 0, &mut Parts::default());
+        values.begin_transaction(0, 0, &mut parts);
         self.at(node, None, |sabre, fx| sabre.transact(0, plan, fx));
         self.judge.verdict()
     }
@@ -441,7 +461,14 @@ impl World {
                     _ => self.judge.not_read(thread),
                 }
             }
-            Outcome::Committed => self.judge.audited(thread, true),
+            Outcome::Committed => match op.together() {
+                Some(both) => {
+                    let expected = both.map(|(_, expects)| expects.then_some(FIRST));
+                    self.judge.together(write, expected);
+                }
+                None => self.judge.audited(thread, true),
+            },
+            Outcome::Aborted(..) if op.writes() => self.judge.not_written(write),
             Outcome::Aborted(..) => self.judge.audited(thread, false),
             Outcome::Freed => {}
         }

@@ -1,7 +1,7 @@
 //! The racks of transactions that are explored.
 
 use super::scenario::Op::{Both, Read, Write};
-use super::scenario::{Budget, Scenario};
+use super::scenario::{Budget, KEPT, Scenario};
 
 const CALM: Budget = Budget {
     lose: 0,
@@ -149,6 +149,63 @@ pub const SCENARIOS: &[Scenario] = &[
             ..DEADLY
         },
         states: 16_574,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-skew-beside-copies",
+        about: "two coordinators, each reads what the other writes; one of the objects has copies",
+        objects: &[1, KEPT],
+        nodes: 4,
+        threads: &[(2, &[Both(&[0], &[1])]), (3, &[Both(&[1], &[0])])],
+        budget: DOUBLED,
+        states: 1_913,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-together-beside",
+        about: "a transaction writes objects with copies and has read another; one reads all",
+        objects: &[1, KEPT, KEPT],
+        threads: &[
+            (2, &[Both(&[0], &[1, 2])]),
+            (1, &[Write(0), Both(&[0, 1, 2], &[])]),
+        ],
+        budget: LOSSY,
+        states: 53_270,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-together-coordinator-dies",
+        about: "a coordinator of objects with copies dies that has locked what it has read",
+        objects: &[1, KEPT],
+        nodes: 4,
+        threads: &[(2, &[Both(&[0, 1], &[1])]), (3, &[Both(&[0, 1], &[0])])],
+        mortal: &[2],
+        budget: DEADLY,
+        states: 5_864,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-together-home-dies",
+        about: "a home dies of which a transaction has read that writes an object with copies",
+        objects: &[1, KEPT],
+        threads: &[(2, &[Both(&[0], &[1]), Both(&[1], &[1])]), (0, &[Read(1)])],
+        mortal: &[1],
+        budget: DEADLY,
+        states: 933,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-together-leaves",
+        about: "a thread waits no longer for a keeper and begins anew, packets come twice and late",
+        objects: &[1, KEPT],
+        threads: &[(2, &[Both(&[0], &[1]), Write(1)])],
+        budget: Budget {
+            double: 1,
+            early: 1,
+            leave: 1,
+            ..CALM
+        },
+        states: 582,
         ..PLAIN
     },
 ];

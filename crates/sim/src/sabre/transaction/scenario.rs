@@ -2,6 +2,9 @@
 
 use rackmem_proto::wire::NodeId;
 
+/// The home of an object with copies: node 0 serves it, and does not die.
+pub const KEPT: NodeId = NodeId::MAX;
+
 /// What a thread does, one after the other. Objects are meant by their places in the scenario.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Op {
@@ -37,7 +40,7 @@ pub struct Scenario {
     pub about: &'static str,
     /// Nodes.
     pub nodes: u16,
-    /// The home of each object.
+    /// The home of each object, or [`KEPT`]; in this order.
     pub objects: &'static [NodeId],
     /// The node of each thread, and what it does.
     pub threads: &'static [(NodeId, &'static [Op])],

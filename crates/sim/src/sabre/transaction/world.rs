@@ -1,25 +1,39 @@
 //! A rack at one time: every node's part, its objects, packets on their way and threads.
 
 use super::judge::Judge;
-use super::scenario::{Budget, Op, Scenario};
+use super::scenario::{Budget, KEPT, Op, Scenario};
 use crate::driver::{Complaint, Unpacked};
 use crate::print::Print;
 use crate::sabre::memory::{HomeWords, LEN, Places, bytes_of};
-use crate::sabre::world::{key, node_of};
+use crate::sabre::world::{self, key};
+use rackmem_proto::abd::first_line;
 use rackmem_proto::call::Parcel;
 use rackmem_proto::engine::is_current;
 use rackmem_proto::sabre::rule::is_odd;
-use rackmem_proto::sabre::transaction::{Entry, Parts, Plan};
+use rackmem_proto::sabre::transaction::{Plan, Used};
 use rackmem_proto::sabre::{
-    Book, Command, Defect, GRANULE, Lane, Outcome, Ref, SLAB, Sabre, Section, Sender, Values,
+    Book, Command, Defect, GRANULE, Lane, Meta, Need, Outcome, Ref, SLAB, Sabre, Section, Sender,
+    Values, bytes_with_rows, class_of,
 };
-use rackmem_proto::wire::{Copyset, HomeId, NodeId, OWN_LEN, Reason, Record, Tag};
+use rackmem_proto::wire::{Contract, Copyset, Dest, HomeId, NodeId, OWN_LEN, Reason, Record, Tag};
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 /// Attempts of a thread at one operation. Then it leaves it.
 const TRIES: u8 = 2;
 const LOCKED: &str = "no object stays locked";
+/// Who serves the home that a group keeps. It does not die here: see [`super::super::kept`].
+const KEEPER: NodeId = 0;
+/// Bytes of a line.
+const LINE: u32 = 4096;
+
+fn node_of(packet: &Parcel) -> NodeId {
+    match packet.to {
+        Dest::Home(home) if !home.is_own() => KEEPER,
+        _ => world::node_of(packet),
+    }
+}
 
 #[derive(Clone)]
 struct Member {
@@ -50,6 +64,8 @@ pub struct Thread {
 pub struct World {
     nodes: Vec<Rc<Member>>,
     objects: Vec<Ref>,
+    /// What a majority has of the group that keeps a home: it answers at once.
+    lines: BTreeMap<Tag, Vec<u8>>,
     pub packets: Vec<Parcel>,
     pub threads: Vec<Thread>,
     pub left: Budget,
@@ -65,8 +81,11 @@ impl World {
     pub fn new(scenario: &Scenario, defect: Option<Defect>) -> Self {
         let node = |nth: NodeId| {
             let book = Book::new(HomeId::of(nth), 0, 1);
+            let mut sabre = Sabre::new((nth, 1), book);
+            let objects = scenario.objects.len() as u64 * u64::from(LINE);
+            sabre.kept.lay_out(0, LINE, bytes_with_rows(objects, LINE));
             Rc::new(Member {
-                sabre: Sabre::new((nth, 1), book),
+                sabre,
                 values: Values::default(),
                 places: Places::new(),
                 epoch: 1,
@@ -89,6 +108,7 @@ impl World {
         let mut world = World {
             nodes: (0..scenario.nodes).map(node).collect(),
             objects: Vec::new(),
+            lines: BTreeMap::new(),
             packets: Vec::new(),
             threads,
             left: scenario.budget,
@@ -101,7 +121,11 @@ impl World {
             .map(|node| world.at(node, None, |sabre, _| sabre.home.book.reserve(SLAB)))
             .map(Result::unwrap_or_default)
             .collect();
-        for home in scenario.objects {
+        for (nth, home) in scenario.objects.iter().enumerate() {
+            if *home == KEPT {
+                world.keep(nth as u64 * u64::from(LINE));
+                continue;
+            }
             let region = regions[usize::from(*home)];
             let made = world.at(*home, None, |sabre, fx| sabre.home.give(region, LEN, fx));
             let made = made.unwrap_or_default();
@@ -109,6 +133,24 @@ impl World {
             world.objects.push(Ref { tag, generation });
         }
         world
+    }
+
+    /// There is an object with copies, of the home's byte `offset` on.
+    fn keep(&mut self, offset: u64) {
+        let (version, generation) = (2, 0);
+        let meta = Meta {
+            generation,
+            class: class_of(LINE - 16).unwrap_or(0),
+            live: true,
+            len: LEN as u16,
+        };
+        let mut line = [version, meta.to_word(), 0, 0]
+            .map(u64::to_be_bytes)
+            .concat();
+        line.resize(LINE as usize, 0);
+        self.lines.insert(Tag(first_line(0).0 + offset), line);
+        let tag = Tag(HomeId::of_group(0).start().0 + offset).under(Contract::Object);
+        self.objects.push(Ref { tag, generation });
     }
 
     /// A section of a node.
@@ -158,13 +200,36 @@ impl World {
         let node = node_of(packet);
         let epoch = self.nodes[usize::from(node)].epoch;
         if self.lives(node) && is_current(&packet.header, epoch, |_| 1) {
-            let (own, rest) = packet.split();
-            self.at(node, Some(packet), |sabre, fx| {
-                sabre.packet(&packet.header, &own, rest.len() as u32, fx);
-            });
+            self.serve(packet, node);
             self.settle_threads(node);
         }
         self.judge.verdict()
+    }
+
+    /// Serves a packet, until it needs nothing more of a majority.
+    fn serve(&mut self, packet: &Parcel, node: NodeId) {
+        let (own, rest) = packet.split();
+        loop {
+            let need = self.at(node, Some(packet), |sabre, fx| {
+                sabre.packet(&packet.header, &own, rest.len() as u32, fx);
+                sabre.kept.take_need()
+            });
+            match need {
+                None => return,
+                Some(Need::Line(line)) => {
+                    let nothing = || vec![0; LINE as usize];
+                    let value = self.lines.get(&line).cloned().unwrap_or_else(nothing);
+                    let epoch = self.epoch(node);
+                    self.at(node, None, |sabre, fx| {
+                        sabre.kept.fetched((line, epoch), &value, fx);
+                    });
+                }
+                Some(Need::Store(line, value)) => {
+                    self.lines.insert(line, value);
+                    self.at(node, None, |sabre, fx| sabre.kept.stored(fx));
+                }
+            }
+        }
     }
 
     /// A node asks again.
@@ -253,7 +318,8 @@ impl World {
 
     /// Whether the home of an object lives.
     fn is_there(&self, object: usize) -> bool {
-        self.lives(self.objects[object].tag.home().0)
+        let home = self.objects[object].tag.home();
+        !home.is_own() || self.lives(home.0)
     }
 
     /// Whether a thread's node knows of a death.
@@ -263,6 +329,11 @@ impl World {
 
     fn version(&self, object: usize) -> u64 {
         let tag = self.objects[object].tag;
+        if !tag.home().is_own() {
+            let line = self.lines.get(&Tag(first_line(0).0 + tag.offset()));
+            let version = line.and_then(|line| line.first_chunk());
+            return version.map_or(0, |version| u64::from_be_bytes(*version));
+        }
         let places = &self.nodes[usize::from(tag.home().0)].places;
         places.get(&tag).map_or(0, |place| place.version)
     }
@@ -368,26 +439,18 @@ impl World {
         let number = self.number(thread);
         let at = &mut self.threads[thread];
         at.waits = true;
-        let (node, slot, read) = (at.node, at.slot, at.read.clone());
-        let version = |object: &usize| {
-            let at = reads.iter().position(|read| read == object);
-            at.map_or(0, |at| read[at])
-        };
+        let (node, slot, version) = (at.node, at.slot, at.read.clone());
         let content = bytes_of(number, LEN);
-        let entries = writes.iter().map(|object| {
-            let entry = Entry {
-                object: self.objects[*object],
-                expected: version(object),
-                len: LEN,
-            };
-            (entry, &content[..])
+        let used = self.objects.iter().enumerate().filter_map(|(nth, object)| {
+            let read = reads.iter().position(|read| *read == nth);
+            let writes = writes.contains(&nth);
+            (read.is_some() || writes).then(|| Used {
+                object: *object,
+                read: read.map(|at| version[at]),
+                write: writes.then_some(&content[..]),
+            })
         });
-        let mut parts = Parts::new(entries);
-        let only = reads.iter().filter(|object| !writes.contains(object));
-        let plan = Plan {
-            parts: parts.of.clone(),
-            reads: only.map(|at| (self.objects[*at], version(at))).collect(),
-        };
+        let (plan, mut parts) = Plan::of(&used.collect::<Vec<_>>()).unwrap_or_default();
         let values = &mut Rc::make_mut(&mut self.nodes[usize::from(node)]).values;
         values.begin_transaction(slot, 0, &mut parts);
         let gone = match self.epoch(node) {
@@ -511,6 +574,7 @@ impl Unpacked for World {
         }
         print.write_usize(self.packets.len());
         (&self.threads, self.left, &self.mail, &self.judge).hash(&mut print);
+        self.lines.hash(&mut print);
         print.whole()
     }
 }
