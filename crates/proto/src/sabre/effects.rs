@@ -121,6 +121,8 @@ defects! {
     OverwriteUnheard,
     /// Whoever keeps an object's home next does not carry out what a record says.
     ForgetRecord,
+    /// What does not fit into a record's first line is stored where the last record has it.
+    OneStretch,
     /// A keeper says that a transaction has taken effect before a majority has its record.
     AnswerBeforeRecord,
     /// A transaction does not look whether what it has read is still so.

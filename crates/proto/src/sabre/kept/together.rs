@@ -294,7 +294,18 @@ impl Region {
         for (_, at) in &written {
             bytes.extend(part.get(at.clone()).unwrap_or_default());
         }
-        self.store_record(group, call, (written.len() as u32, bytes))
+        let stretch = self.together.last.as_ref().map_or(1, |last| last.stretch);
+        let record = Record {
+            call: Some(call),
+            stretch: match fx.defect() {
+                Some(Defect::OneStretch) => stretch,
+                _ => 1 - stretch,
+            },
+            objects: written.len() as u32,
+            len: bytes.len() as u32,
+            bytes,
+        };
+        self.store_record(group, call, record)
     }
 
     /// The version of an object, if it is as the transaction has read it and can be written.
@@ -336,20 +347,7 @@ impl Region {
     }
 
     /// A majority is to have this record: what does not fit into its first line, and then that.
-    fn store_record(
-        &mut self,
-        group: u16,
-        call: Call,
-        (objects, bytes): (u32, Vec<u8>),
-    ) -> Step<()> {
-        let last = self.together.last.as_ref();
-        let record = Record {
-            call: Some(call),
-            stretch: 1 - last.map_or(1, |last| last.stretch),
-            objects,
-            len: bytes.len() as u32,
-            bytes,
-        };
+    fn store_record(&self, group: u16, call: Call, record: Record) -> Step<()> {
         let (first, fits) = record.first_line(self.line);
         let stored = self.together.stored.filter(|(of, _)| *of == call);
         let stored = stored.map_or(0, |(_, lines)| lines);

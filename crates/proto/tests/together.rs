@@ -1,0 +1,350 @@
+//! Objects with copies that are written together, where lines are so short that a record takes
+//! several, and calls that no coordinator sends.
+
+use rackmem_proto::abd::first_line;
+use rackmem_proto::call::Parcel;
+use rackmem_proto::sabre::transaction::{Plan, Used};
+use rackmem_proto::sabre::{
+    Book, Defect, Memory, Meta, Need, Outcome, Ref, Sabre, Section, Sender, Spot, Values, Words,
+    bytes_with_rows, class_of,
+};
+use rackmem_proto::wire::{
+    Contract, Copyset, Dest, Header, HomeId, Kind, NodeId, OWN_LEN, Own, RequesterId, Seq, Tag,
+};
+use std::collections::BTreeMap;
+
+const LINE: u32 = 64;
+const OBJECTS: u64 = 6;
+/// The node of the coordinator; keepers are 0 and 1.
+const COORDINATOR: NodeId = 2;
+
+#[derive(Clone, Default)]
+struct Place {
+    version: u64,
+    meta: Meta,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Default)]
+struct Places(BTreeMap<Tag, Place>);
+
+impl Memory for &mut Places {
+    fn version(&mut self, object: Tag) -> u64 {
+        self.0.entry(object).or_default().version
+    }
+    fn meta(&mut self, object: Tag) -> Meta {
+        self.0.entry(object).or_default().meta
+    }
+    fn version_now(&mut self, object: Tag) -> u64 {
+        self.version(object)
+    }
+    fn take(&mut self, object: Tag, version: u64) -> bool {
+        let place = self.0.entry(object).or_default();
+        assert_eq!((place.version, version & 1), (version, 0));
+        place.version += 1;
+        true
+    }
+    fn set_meta(&mut self, object: Tag, meta: Meta) {
+        self.0.entry(object).or_default().meta = meta;
+    }
+    fn release(&mut self, object: Tag, version: u64) {
+        self.0.entry(object).or_default().version = version;
+    }
+    fn open_slab(&mut self, _: Spot) -> bool {
+        true
+    }
+}
+
+impl Words for &mut Places {
+    fn copy_out(&mut self, object: Tag, from: u32, out: &mut [u8]) {
+        let place = self.0.entry(object).or_default();
+        let bytes = place.bytes.iter().skip(from as usize).chain(&[0; 48]);
+        out.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
+    }
+    fn copy_in(&mut self, object: Tag, bytes: &[u8]) {
+        assert!(bytes.len() <= 48, "{object:x?} has {} bytes", bytes.len());
+        let place = self.0.entry(object).or_default();
+        place.bytes.resize(48, 0);
+        place.bytes[..bytes.len()].copy_from_slice(bytes);
+    }
+    fn zero(&mut self, object: Tag, bytes: u32) {
+        self.copy_in(object, &vec![0; bytes as usize]);
+    }
+}
+
+struct Node {
+    id: NodeId,
+    sabre: Sabre,
+    values: Values,
+    places: Places,
+}
+
+impl Node {
+    fn new(id: NodeId) -> Node {
+        let mut sabre = Sabre::new((id, 1), Book::new(HomeId::of(id), 0, 1));
+        let all = bytes_with_rows(OBJECTS * u64::from(LINE), LINE);
+        sabre.kept.lay_out(0, LINE, all);
+        Node {
+            id,
+            sabre,
+            values: Values::default(),
+            places: Places::default(),
+        }
+    }
+}
+
+/// A group, whose keeper of an epoch is the node before it, and a coordinator.
+struct Rack {
+    lines: BTreeMap<Tag, Vec<u8>>,
+    keeper: Node,
+    coordinator: Node,
+    epoch: u32,
+    broken: Option<Defect>,
+    /// Lines that a majority has before the keeper dies.
+    stores: usize,
+    stored: Vec<Tag>,
+}
+
+fn section<R>(
+    node: &mut Node,
+    (epoch, broken): (u32, Option<Defect>),
+    segment: (u32, &[u8]),
+    act: impl FnOnce(&mut Sabre, &mut Section<'_, &mut Places>) -> R,
+) -> (R, Vec<Parcel>) {
+    let sender = Sender {
+        node: node.id,
+        epoch,
+        room: OWN_LEN + (8 << 10),
+        broken,
+    };
+    let mut fx = Section::new(&mut node.places, &mut node.values, segment, sender);
+    let result = act(&mut node.sabre, &mut fx);
+    (result, fx.sent)
+}
+
+fn object(nth: u64) -> Ref {
+    let tag = Tag(HomeId::of_group(0).start().0 + nth * u64::from(LINE));
+    Ref {
+        tag: tag.under(Contract::Object),
+        generation: 0,
+    }
+}
+
+impl Rack {
+    fn new(broken: Option<Defect>) -> Rack {
+        let meta = Meta {
+            generation: 0,
+            class: class_of(LINE - 16).unwrap(),
+            live: true,
+            len: 8,
+        };
+        let line = |nth: u64| {
+            let line = [2, meta.to_word(), 0, 0, 0, 0, 0, 0].map(u64::to_be_bytes);
+            let at = Tag(first_line(0).0 + nth * u64::from(LINE));
+            (at, line.concat())
+        };
+        Rack {
+            lines: (0..OBJECTS).map(line).collect(),
+            keeper: Node::new(0),
+            coordinator: Node::new(COORDINATOR),
+            epoch: 1,
+            broken,
+            stores: usize::MAX,
+            stored: Vec::new(),
+        }
+    }
+
+    /// Serves a packet. None: the keeper has died meanwhile.
+    fn serve(&mut self, packet: &Parcel) -> Option<Vec<Parcel>> {
+        let (own, rest) = packet.split();
+        let now = (self.epoch, self.broken);
+        let mut all = Vec::new();
+        loop {
+            let segment = (packet.header.offset, rest);
+            let (need, sent) = section(&mut self.keeper, now, segment, |sabre, fx| {
+                sabre.packet(&packet.header, &own, rest.len() as u32, fx);
+                sabre.kept.take_need()
+            });
+            all.extend(sent);
+            match need {
+                None => return Some(all),
+                Some(Need::Line(line)) => {
+                    let value = self.lines.get(&line).cloned();
+                    let value = value.unwrap_or_else(|| vec![0; LINE as usize]);
+                    section(&mut self.keeper, now, (0, &[]), |sabre, fx| {
+                        sabre.kept.fetched((line, now.0), &value, fx);
+                    });
+                }
+                Some(Need::Store(line, value)) => {
+                    self.stores = self.stores.checked_sub(1)?;
+                    self.lines.insert(line, value);
+                    self.stored.push(line);
+                    section(&mut self.keeper, now, (0, &[]), |sabre, fx| {
+                        sabre.kept.stored(fx);
+                    });
+                }
+            }
+        }
+    }
+
+    /// The next keeper serves, and the coordinator asks again.
+    fn next_keeper(&mut self) -> Vec<Parcel> {
+        self.epoch += 1;
+        self.stores = usize::MAX;
+        self.keeper = Node::new(1);
+        let now = (self.epoch, self.broken);
+        section(&mut self.keeper, now, (0, &[]), |sabre, fx| {
+            sabre.enter(Copyset::EMPTY);
+            sabre.settle(Copyset::EMPTY, fx);
+        });
+        let asks = |sabre: &mut Sabre, fx: &mut Section<'_, &mut Places>| sabre.resume(fx);
+        section(&mut self.coordinator, now, (0, &[]), asks).1
+    }
+
+    /// A transaction writes this to these objects: what it sends.
+    fn begin(&mut self, objects: &[u64], value: u8) -> Vec<Parcel> {
+        let content = [value; 8];
+        let used = objects.iter().map(|nth| Used {
+            object: object(*nth),
+            read: None,
+            write: Some(&content),
+        });
+        let (plan, mut parts) = Plan::of(&used.collect::<Vec<_>>()).unwrap();
+        self.coordinator.values.begin_transaction(0, 0, &mut parts);
+        let now = (self.epoch, self.broken);
+        section(&mut self.coordinator, now, (0, &[]), |sabre, fx| {
+            assert!(sabre.transact(0, plan, fx));
+        })
+        .1
+    }
+
+    /// The keeper serves what the coordinator has sent, which is answered.
+    fn ends(&mut self, sent: &[Parcel]) -> Option<Outcome> {
+        let now = (self.epoch, self.broken);
+        for packet in sent {
+            for answer in self.serve(packet)? {
+                let (own, _) = answer.split();
+                section(&mut self.coordinator, now, (0, &[]), |sabre, fx| {
+                    sabre.packet(&answer.header, &own, 0, fx);
+                });
+            }
+        }
+        self.coordinator.values.end_transaction(0)
+    }
+
+    /// What readers find of all objects.
+    fn read(&mut self) -> Vec<u8> {
+        let me = RequesterId {
+            node: COORDINATOR,
+            slot: 1,
+        };
+        let all = (0..OBJECTS).map(|nth| {
+            let header = Header::request(Kind::ObjRead, self.epoch, object(nth).tag, me, Seq(1));
+            let own = rackmem_proto::sabre::own(0, 0, 0);
+            let packet = Parcel::new(Dest::Home(HomeId::of_group(0)), header, own, &[]);
+            let answers = self.serve(&packet).unwrap();
+            answers[0].split().1.first().copied().unwrap_or(0)
+        });
+        all.collect()
+    }
+}
+
+/// How many lines a transaction over four objects stores.
+fn whole() -> usize {
+    let mut rack = Rack::new(None);
+    let sent = rack.begin(&[0, 1, 2, 3], 1);
+    assert_eq!(rack.ends(&sent), Some(Outcome::Committed));
+    rack.stored.len()
+}
+
+/// A keeper dies after each line that a second transaction stores: all of it is there, or nothing.
+fn dies_everywhere(broken: Option<Defect>) -> Result<(), Vec<u8>> {
+    // A record of four objects takes several lines, and its objects are not all in the first one.
+    for stores in 0..=whole() + 4 {
+        let mut rack = Rack::new(broken);
+        let sent = rack.begin(&[0, 1, 2, 3], 1);
+        assert_eq!(rack.ends(&sent), Some(Outcome::Committed));
+        rack.stores = stores;
+        let sent = rack.begin(&[2, 3, 4, 5], 2);
+        let ended = rack.ends(&sent);
+        let again = rack.next_keeper();
+        let seen = rack.read();
+        let (before, after) = ([1, 1, 1, 1, 0, 0], [1, 1, 2, 2, 2, 2]);
+        if seen != after && (seen != before || ended.is_some()) {
+            return Err(seen);
+        }
+        if ended.is_none() {
+            assert_eq!(rack.ends(&again), Some(Outcome::Committed), "{stores}");
+        }
+        if rack.read() != after {
+            return Err(rack.read());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_keeper_that_dies_at_any_line_leaves_all_or_nothing() {
+    assert!(whole() > 1 + 4, "a record takes several lines");
+    assert_eq!(dies_everywhere(None), Ok(()));
+}
+
+#[test]
+fn the_lines_of_the_last_record_stay_until_the_next_one_is_there() {
+    assert!(dies_everywhere(Some(Defect::OneStretch)).is_err());
+    assert!(dies_everywhere(Some(Defect::ForgetRecord)).is_err());
+}
+
+/// Whatever a call says of itself, nothing is changed that it does not bring, and it is answered
+/// with a refusal or not at all.
+#[test]
+fn forged_calls_change_nothing() {
+    let mut rack = Rack::new(None);
+    let who = RequesterId {
+        node: COORDINATOR,
+        slot: 2,
+    };
+    let word = |tag: Tag, expected: u64, len: u32| {
+        let rest = u64::from(len);
+        [tag.0, expected, rest].map(u64::to_be_bytes).concat()
+    };
+    let (here, plain) = (object(0).tag, HomeId::of(1).start().under(Contract::Object));
+    let outside = object(1 << 20).tag;
+    let others = Tag(HomeId::of_group(3).start().0).under(Contract::Object);
+    let long = [word(here, 0, 40), vec![1; 40]].concat();
+    let cases: &[(u64, Vec<u8>)] = &[
+        (0, Vec::new()),
+        (1, word(here, 0, 8)),
+        (1, word(here, 0, u32::MAX)),
+        (1, word(here, 0, u32::MAX - 1)),
+        (1, word(plain, 0, 0)),
+        (1, word(outside, 0, 0)),
+        (1, word(others, 0, 0)),
+        (1, word(Tag(here.0 + 8), 0, 0)),
+        (1, long),
+        (2, [word(here, 0, 0), word(here, 0, 0)].concat()),
+        (2, [word(here, 0, 0), word(others, 2, u32::MAX)].concat()),
+        (65, vec![0; 65 * 24]),
+        (u64::MAX, word(here, 0, 0)),
+    ];
+    for (nth, (objects, body)) in cases.iter().enumerate() {
+        for claimed in [body.len() as u32, body.len() as u32 + 1024, u32::MAX] {
+            let seq = Seq(nth as u64 * 8 + u64::from(claimed % 7) + 1);
+            let mut header = Header::request(Kind::TxCommit, rack.epoch, here, who, seq);
+            header.incarnation = 1;
+            let own = Own {
+                a: *objects,
+                b: claimed.into(),
+            };
+            let packet = Parcel::new(Dest::Home(HomeId::of_group(0)), header, own, body);
+            let answers = rack.serve(&packet).unwrap();
+            let done = |answer: &&Parcel| answer.header.reason == rackmem_proto::wire::Reason::None;
+            assert!(
+                !answers.iter().any(|answer| done(&answer)),
+                "{nth} {claimed}"
+            );
+        }
+    }
+    assert_eq!(rack.read(), [0; OBJECTS as usize]);
+    assert_eq!(rack.stored, []);
+}
