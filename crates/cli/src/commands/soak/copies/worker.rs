@@ -5,10 +5,10 @@ use super::line::{Line, What};
 use crate::failure::Result;
 use crate::out;
 use crate::stop::Stop;
-use rackmem::object::{Object, ObjectRef};
+use rackmem::object::{Object, ObjectRef, Transaction};
 use rackmem::{
     AccessError, AllocError, Contract, Durability, Node, RackError, Region, RegionError,
-    RegionSpec, Replicated,
+    RegionSpec, Replicated, TransactionError,
 };
 use std::fmt;
 use std::str::FromStr;
@@ -82,7 +82,9 @@ impl Work {
 
     fn spec(&self, copies: u8) -> RegionSpec {
         let line = size_of::<Value>() as u32 * if self.objects { 2 } else { 1 };
-        let bytes = self.windows() * LINES * u64::from(line);
+        // A place of objects is one or two.
+        let places = self.windows() * LINES * if self.objects { 2 } else { 1 };
+        let bytes = places * u64::from(line);
         let spec = RegionSpec::new(REGION, bytes as usize).copies(copies);
         let spec = spec.line(line).durability(self.durability);
         match self.objects {
@@ -159,31 +161,50 @@ fn fill(region: &Region, stop: &Stop) -> Result<bool> {
 enum Place {
     Line(Replicated<Value>),
     Object(Object<Value>),
+    /// Two objects that transactions read and write, and that have one value at each moment.
+    Pair([Object<Value>; 2]),
 }
 
 impl Place {
-    fn of(node: &Node, region: &Region, objects: bool, nth: usize) -> Result<Self> {
-        if !objects {
+    fn of(node: &Node, region: &Region, work: Work, nth: usize) -> Result<Self> {
+        if !work.objects {
             return Ok(Place::Line(region.replicated(nth)?));
         }
         // None of them is ever freed.
-        let addr = region.addr() + nth as u64 * 2 * size_of::<Value>() as u64;
-        let object = node.attach_object(ObjectRef::new(addr, 0));
-        Ok(Place::Object(object?))
+        let object = |nth: u64| {
+            let addr = region.addr() + nth * 2 * size_of::<Value>() as u64;
+            node.attach_object(ObjectRef::new(addr, 0))
+        };
+        let first = object(nth as u64)?;
+        Ok(match nth % 2 {
+            0 => Place::Object(first),
+            _ => Place::Pair([first, object(nth as u64 + work.windows() * LINES)?]),
+        })
     }
 
-    fn read(&self) -> std::result::Result<Value, AccessError> {
-        match self {
-            Place::Line(line) => line.read(),
-            Place::Object(object) => object.read(),
-        }
+    /// Its number; what is torn, or of two moments, is told as what nobody has written.
+    fn read(&self, node: &Node) -> std::result::Result<u64, TransactionError> {
+        Ok(match self {
+            Place::Line(line) => whole(&line.read()?),
+            Place::Object(object) => whole(&object.read()?),
+            Place::Pair([first, second]) => {
+                let read = |run: &mut Transaction<'_>| Ok([run.read(first)?, run.read(second)?]);
+                let [first, second] = node.transaction(read)?.map(|value| whole(&value));
+                if first == second { first } else { u64::MAX }
+            }
+        })
     }
 
-    fn write(&self, value: Value) -> std::result::Result<(), AccessError> {
+    fn write(&self, node: &Node, value: Value) -> std::result::Result<(), TransactionError> {
         match self {
-            Place::Line(line) => line.write(value),
-            Place::Object(object) => object.write(&value).map(drop),
+            Place::Line(line) => line.write(value)?,
+            Place::Object(object) => object.write(&value).map(drop)?,
+            Place::Pair(both) => node.transaction(|run| {
+                let mut both = both.iter();
+                both.try_for_each(|object| run.write(object, value))
+            })?,
         }
+        Ok(())
     }
 }
 
@@ -213,27 +234,32 @@ fn take_turns(
             false => window * LINES + random.u64(..LINES),
         };
         let line = line % (work.windows() * LINES);
-        let value = Place::of(node, region, work.objects, line as usize)?;
+        let place = Place::of(node, region, work, line as usize)?;
         let ended = match earlier || random.bool() {
             true => {
                 tell(thread, What::Reads(line));
-                value.read().map(|read| What::Has(whole(&read)))
+                place.read(node).map(What::Has)
             }
             false => {
                 let fresh = mine | count & ((1 << 34) - 1);
                 tell(thread, What::Writes(line, fresh));
-                value.write([fresh; 512]).map(|()| What::Written)
+                let written = place.write(node, [fresh; 512]);
+                written.map(|()| What::Written)
             }
         };
         match ended {
             Ok(what) => tell(thread, what),
-            Err(
-                AccessError::NoQuorum { .. }
-                | AccessError::Interrupted { .. }
-                | AccessError::Rack(RackError::Timeout { .. }),
-            ) => tell(thread, What::Failed),
             // The rack has gone on without this process.
-            Err(AccessError::Rack(RackError::Fenced | RackError::Closed)) => return Ok(()),
+            Err(TransactionError::Rack(RackError::Fenced | RackError::Closed)) => return Ok(()),
+            Err(
+                TransactionError::Access(
+                    AccessError::NoQuorum { .. } | AccessError::Interrupted { .. },
+                )
+                | TransactionError::Rack(RackError::Timeout { .. })
+                | TransactionError::Conflict { .. }
+                | TransactionError::GivenUp { .. }
+                | TransactionError::Undecided { .. },
+            ) => tell(thread, What::Failed),
             Err(error) => return Err(error.into()),
         }
         std::thread::sleep(Duration::from_micros(random.u64(..BETWEEN)));
