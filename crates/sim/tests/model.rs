@@ -181,3 +181,36 @@ fn no_thread_starves() {
         assert!(longest < 50.0 * outcome.of.mean_wait, "{outcome:?}");
     }
 }
+
+/// Millions of operations a second by what they are without, where blocks leave beside misses.
+fn gain(system: System, sharing: u8, (reads, cache_halvings): (u8, u32)) -> f64 {
+    let base = experiment(system, sharing);
+    let [before, now] = [false, true].map(|evicts_ahead| {
+        let mut experiment = base;
+        experiment.workload.reads = reads;
+        let program = &mut experiment.workload.program;
+        (program.cache_halvings, program.evicts_ahead) = (cache_halvings, evicts_ahead);
+        let outcome = simulate(&experiment);
+        assert_eq!((outcome.unfinished, outcome.failures), (0, 0));
+        assert_eq!(outcome.in_flight, 0);
+        outcome.mops()
+    });
+    now / before
+}
+
+#[test]
+fn what_leaves_ahead_of_need_is_not_waited_for() {
+    // Ten times as many blocks as the cache has room for: nearly every operation evicts.
+    for reads in [100, 0] {
+        let gain = gain(System::HomeOnly, 0, (reads, 3));
+        assert!(gain > 1.03, "{reads}% reads: {gain}");
+    }
+}
+
+#[test]
+fn what_almost_fits_is_not_slower() {
+    for (system, sharing) in [(System::Switch, 20), (System::HomeOnly, 0)] {
+        let gain = gain(system, sharing, (50, 0));
+        assert!(gain > 0.97, "{system:?}, {sharing}%: {gain}");
+    }
+}

@@ -21,6 +21,8 @@ pub enum Figure {
     Nodes,
     /// Not in the paper: switches with less and less room.
     Places,
+    /// Not in the paper: blocks leave full sets before their room is needed.
+    Ahead,
 }
 
 /// Percent of operations on shared data in Fig. 12, which the paper does not tell.
@@ -44,7 +46,7 @@ pub fn located(base: Workload, locality: u8) -> Workload {
 
 impl Figure {
     /// All of them.
-    pub const ALL: [Figure; 7] = [
+    pub const ALL: [Figure; 8] = [
         Figure::Fig2,
         Figure::Fig9,
         Figure::Fig10,
@@ -52,6 +54,7 @@ impl Figure {
         Figure::Fig12,
         Figure::Nodes,
         Figure::Places,
+        Figure::Ahead,
     ];
 
     /// The figure of the paper with this number.
@@ -69,7 +72,7 @@ impl Figure {
             Figure::Fig10 => Some(10),
             Figure::Fig11 => Some(11),
             Figure::Fig12 => Some(12),
-            Figure::Nodes | Figure::Places => None,
+            Figure::Nodes | Figure::Places | Figure::Ahead => None,
         }
     }
 
@@ -85,6 +88,7 @@ impl Figure {
             Figure::Places => {
                 "places in the switch, for 8 nodes and 60% sharing (not in the paper)"
             }
+            Figure::Ahead => "blocks that leave ahead of need, of private data (not in the paper)",
         }
     }
 
@@ -119,6 +123,21 @@ impl Figure {
                     ..base
                 })
                 .collect(),
+            Figure::Ahead => [0, 3]
+                .into_iter()
+                .flat_map(|cache_halvings| [100, 0].map(|reads| (cache_halvings, reads)))
+                .flat_map(|(cache_halvings, reads)| {
+                    [false, true].map(|evicts_ahead| Workload {
+                        reads,
+                        program: Accesses {
+                            cache_halvings,
+                            evicts_ahead,
+                            ..base.program
+                        },
+                        ..base
+                    })
+                })
+                .collect(),
             Figure::Nodes => light_and_heavy
                 .flat_map(|sharing| {
                     nodes.iter().map(move |&nodes| Workload {
@@ -140,7 +159,9 @@ impl Figure {
                 .into_iter()
                 .filter(move |&system| match self {
                     Figure::Fig2 => system == System::Directory,
-                    Figure::Places => matches!(system, System::HomeOnly | System::Switch),
+                    Figure::Places | Figure::Ahead => {
+                        matches!(system, System::HomeOnly | System::Switch)
+                    }
                     _ => true,
                 })
                 .map(move |system| (system, workload))

@@ -131,14 +131,34 @@ fn name(system: System, workload: &Workload) -> String {
         sharing,
         locality,
         halvings,
+        cache_halvings,
+        evicts_ahead,
         ..
     } = program;
     let system = system.name();
     let rack = format!("sim/{system}/nodes-{nodes}/threads-{threads}");
     let place = format!("sharing-{sharing}/reads-{reads}/locality-{locality}");
-    match halvings {
-        0 => format!("{rack}/{place}"),
-        _ => format!("{rack}/{place}/switch-1-of-{}", 1u64 << halvings),
+    let mut name = format!("{rack}/{place}");
+    if *halvings > 0 {
+        name += &format!("/switch-1-of-{}", 1u64 << halvings);
+    }
+    if *cache_halvings > 0 {
+        name += &format!("/cache-1-of-{}", 1u64 << cache_halvings);
+    }
+    if *evicts_ahead {
+        name += "/ahead";
+    }
+    name
+}
+
+/// What a point is compared with: home-only, or the same where blocks leave when their room is
+/// needed.
+fn baseline(system: System, workload: &Workload) -> (System, Workload) {
+    let mut without = *workload;
+    without.program.evicts_ahead = false;
+    match workload.program.evicts_ahead {
+        true => (system, without),
+        false => (System::HomeOnly, without),
     }
 }
 
@@ -150,7 +170,8 @@ fn report(points: &Points) -> std::result::Result<Report, ReportError> {
     for (system, workload, outcome) in points.iter() {
         let case = name(system, workload);
         let rate = outcome.mops() * 1e6;
-        let baseline = name(System::HomeOnly, workload);
+        let (system, workload) = baseline(system, workload);
+        let baseline = name(system, &workload);
         match report.case(&baseline).is_some() {
             true => report.add_against(&case, rate, "ops/s", &baseline)?,
             false => report.add(&case, rate, "ops/s")?,

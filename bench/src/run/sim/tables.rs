@@ -3,7 +3,7 @@
 use super::Parameter;
 use super::figures::Figure;
 use super::points::Points;
-use super::{Outcome, Workload};
+use super::{Outcome, Workload, baseline};
 use crate::judged::Judged;
 use crate::report::number;
 use crate::table::{Align, Table};
@@ -45,11 +45,15 @@ fn at_home(wanted: &[(System, Workload)], points: &Points) -> Table {
 }
 
 fn all(figure: Figure, wanted: &[(System, Workload)], points: &Points) -> Table {
+    let compared = match figure {
+        Figure::Ahead => "by without",
+        _ => "of home-only",
+    };
     let columns = [
         ("point", LEFT),
         ("system", LEFT),
         ("Mops", RIGHT),
-        ("of home-only", RIGHT),
+        (compared, RIGHT),
         ("hits", RIGHT),
         ("packets/op", RIGHT),
         ("at home/op", RIGHT),
@@ -69,7 +73,8 @@ fn all(figure: Figure, wanted: &[(System, Workload)], points: &Points) -> Table 
             table.rule();
         }
         last = Some(workload);
-        let base = points.get(System::HomeOnly, workload);
+        let (base, without) = baseline(*system, workload);
+        let base = points.get(base, &without);
         let cells = row(outcome, base);
         let place = if first {
             place(figure, workload)
@@ -94,6 +99,7 @@ fn place(figure: Figure, workload: &Workload) -> String {
         sharing,
         locality,
         halvings,
+        evicts_ahead,
         ..
     } = program;
     match figure {
@@ -101,6 +107,15 @@ fn place(figure: Figure, workload: &Workload) -> String {
         Figure::Fig11 => format!("sharing {sharing}%, reads {reads}%"),
         Figure::Fig12 => format!("locality {locality}%"),
         Figure::Nodes => format!("sharing {sharing}%, {nodes} nodes"),
+        Figure::Ahead => {
+            let set = f64::from(program.private()) / f64::from(program.cache());
+            let when = if *evicts_ahead {
+                "ahead"
+            } else {
+                "when needed"
+            };
+            format!("{set:.1} times the cache, reads {reads}%, {when}")
+        }
         Figure::Places => {
             let places = (program.switch_sets() * 8) as f64 / f64::from(program.shared());
             let times = if *halvings == 0 { ", as built" } else { "" };

@@ -26,8 +26,12 @@ pub struct Accesses {
     /// How often the switch's entries are halved: some racks have more hot blocks than their switch
     /// has room for.
     pub halvings: u32,
+    /// How often the caches are.
+    pub cache_halvings: u32,
     /// Every size and the migration's period are the paper's divided by this.
     pub scale: u32,
+    /// Blocks leave full sets beside misses, so that the next ones find room.
+    pub evicts_ahead: bool,
 }
 
 impl Default for Accesses {
@@ -37,7 +41,9 @@ impl Default for Accesses {
             sharing: 0,
             locality: 0,
             halvings: 0,
+            cache_halvings: 0,
             scale: 32,
+            evicts_ahead: false,
         }
     }
 }
@@ -56,7 +62,7 @@ impl Accesses {
 
     /// Blocks that a node's cache holds.
     pub fn cache(&self) -> u32 {
-        PAPER_CACHE / self.scale
+        (PAPER_CACHE / self.scale) >> self.cache_halvings
     }
 
     /// Entries of each of the switch's ways.
@@ -115,7 +121,10 @@ impl Program for Accesses {
             sets: program.switch_sets(),
             scale: program.scale,
         };
-        accessing::layout(platform, workload.nodes, sizes)
+        Layout {
+            evicts_ahead: program.evicts_ahead,
+            ..accessing::layout(platform, workload.nodes, sizes)
+        }
     }
 
     fn shared(_: &Workload<Self>, _: &Layout) {}

@@ -45,6 +45,7 @@ pub(super) fn layout(platform: &Platform, nodes: u16, sizes: Sizes) -> Layout {
         cache: (sizes.cache, ways),
         locks: (0, 0),
         locks_stay: true,
+        evicts_ahead: false,
         moves: (platform.system == System::Switch).then_some(moves),
     }
 }

@@ -40,6 +40,8 @@ pub struct Layout {
     pub locks: (u32, u32),
     /// Locks stay where they were used last.
     pub locks_stay: bool,
+    /// A block leaves a full set beside a miss, so that the next one finds room.
+    pub evicts_ahead: bool,
     /// Hot blocks move to the switch while a rack runs; otherwise it has them all from the
     /// beginning.
     pub moves: Option<Moves>,

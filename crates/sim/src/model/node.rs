@@ -130,7 +130,9 @@ impl ModelNode {
                     self.site.take(&header, packet.body.clone());
                     self.forget_gone(header.tag);
                 }
-                let thread = threads.get_mut(usize::from(header.requester.slot));
+                // Each has two requesters.
+                let nth = usize::from(header.requester.slot).checked_rem(threads.len());
+                let thread = nth.and_then(|nth| threads.get_mut(nth));
                 if let (true, Some(thread)) = (self.site.passed, thread) {
                     thread.take(&packet, 0, self, fabric);
                 }

@@ -68,7 +68,11 @@ impl<P: Program> ModelRack<P> {
             .flat_map(|node| (0..workload.threads).map(move |slot| RequesterId { node, slot }));
         let thread = |(index, id)| {
             let program = P::thread(platform, workload, id, random.fork());
-            Thread::new((id, index), (*platform, layout), program)
+            let beside = RequesterId {
+                slot: id.slot + workload.threads,
+                ..id
+            };
+            Thread::new((id, beside, index), (*platform, layout), program)
         };
         let threads: Vec<_> = (0..).zip(ids).map(thread).collect();
         let warm = threads.iter().all(|thread| thread.program.is_warm());
@@ -213,7 +217,8 @@ impl<P: Program> ModelRack<P> {
             return node.arrive(id, &mut self.fabric);
         };
         let packet = self.fabric.take(id);
-        let thread = at * self.experiment.workload.threads + slot;
+        let threads = self.experiment.workload.threads;
+        let thread = at * threads + slot % threads;
         self.threads[usize::from(thread)].receive(&packet, node, &mut self.fabric);
     }
 
@@ -339,7 +344,7 @@ impl<P: Program> ModelRack<P> {
         let unfinished = self
             .threads
             .iter()
-            .filter(|thread| !thread.finished || !thread.client.engine.can_unlock());
+            .filter(|thread| !thread.finished || thread.has_left_something());
         let mut outcome = self.outcome;
         outcome.unfinished = unfinished.count() as u64;
         for thread in &self.threads {

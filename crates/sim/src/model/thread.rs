@@ -22,6 +22,10 @@ pub struct Thread<P> {
     pub(super) platform: Platform,
     pub(super) layout: Layout,
     pub(super) client: Client<()>,
+    /// What a block leaves by beside the client's event.
+    pub(super) beside: Client<()>,
+    /// How the client's event has ended, while the other goes on.
+    ended: Option<(Access, Then)>,
     /// The block that it accesses, and whether it changes it. Without one, what is next is for its
     /// program to say, now or when it is let go on.
     pub(super) goal: Option<(Tag, bool)>,
@@ -39,9 +43,9 @@ pub struct Thread<P> {
 pub type Around<'a, S> = (&'a mut ModelNode, &'a mut S, &'a mut Fabric);
 
 impl<P: Steps> Thread<P> {
-    /// The `index`th of all threads, with nothing done.
+    /// The `index`th of all threads, with nothing done, and its two requesters.
     pub fn new(
-        (id, index): (RequesterId, u16),
+        (id, beside, index): (RequesterId, RequesterId, u16),
         (platform, layout): (Platform, Layout),
         program: P,
     ) -> Self {
@@ -50,6 +54,8 @@ impl<P: Steps> Thread<P> {
             platform,
             layout,
             client: Client::new(layout.requester(id, &platform)),
+            beside: Client::new(layout.requester(beside, &platform)),
+            ended: None,
             goal: None,
             finished: false,
             missed: false,
@@ -57,6 +63,12 @@ impl<P: Steps> Thread<P> {
             failures: 0,
             program,
         }
+    }
+
+    /// Whether one of its events is not over, or not acknowledged.
+    pub fn has_left_something(&self) -> bool {
+        let requesters = [&self.client.engine, &self.beside.engine];
+        self.beside.is_busy() || !requesters.iter().all(|engine| engine.can_unlock())
     }
 
     /// Takes a packet, which costs the thread itself so much. What follows is to be sent.
@@ -68,7 +80,11 @@ impl<P: Steps> Thread<P> {
         fabric: &mut Fabric,
     ) {
         self.cpu.work(cost, fabric);
-        let (client, header) = (&mut self.client, &packet.header);
+        let header = &packet.header;
+        let client = match header.requester == self.client.engine.id() {
+            true => &mut self.client,
+            false => &mut self.beside,
+        };
         let waited = client.waits();
         node.site.answer(client, fabric.now(), header, &packet.body);
         if waited && !client.waits() {
@@ -97,12 +113,31 @@ impl<P: Steps> Thread<P> {
 
     /// Its processor is free: goes on as far as it goes.
     pub fn step(&mut self, around: &mut Around<'_, P::Shared>) {
+        self.go_on_beside(around);
         match self.goal {
             _ if self.finished => {}
+            // The operation is not over before both events are.
+            _ if self.ended.is_some() => {
+                if let Some((event, then)) = self.ended.take_if(|_| !self.beside.is_busy()) {
+                    self.over(&event, then, around);
+                }
+            }
             None => self.go_on(around),
             Some((tag, writes)) => while self.drive(tag, writes, around) {},
         }
         self.send(around.0, around.2);
+    }
+
+    /// The block that leaves beside what comes goes on leaving.
+    fn go_on_beside(&mut self, around: &mut Around<'_, P::Shared>) {
+        let (node, _, fabric) = around;
+        while self.beside.is_busy() {
+            let did = node.site.go_on(&mut self.beside, fabric.now());
+            self.send(node, fabric);
+            if let Did::Step(_, Do::Wait) = did {
+                return;
+            }
+        }
     }
 
     /// A step towards its block. `false`: it does not go on now.
@@ -122,6 +157,13 @@ impl<P: Steps> Thread<P> {
             let traps = u64::from(self.attempt == 0);
             self.cpu.work(traps * self.platform.costs.trap, fabric);
         }
+        if did == Did::Began
+            && self.layout.evicts_ahead
+            && let Some(event) = self.client.event
+        {
+            let comes = (event.tag(), event.purpose());
+            node.site.make_room(&mut self.beside, comes, now);
+        }
         self.send(node, fabric);
         match did {
             Did::Began => {}
@@ -133,6 +175,9 @@ impl<P: Steps> Thread<P> {
             Did::Hit if self.execute(false, around) => self.go_on(around),
             Did::Hit => around.0.parked.push((Until::Changed(tag), self.cpu.thread)),
             Did::Step(_, Do::Wait) => {}
+            Did::Step(event, Do::Over(then)) if self.beside.is_busy() => {
+                self.ended = Some((event, then));
+            }
             Did::Step(event, Do::Over(then)) => return self.over(&event, then, around),
             Did::Step(_, todo) => {
                 if todo == Do::Use {

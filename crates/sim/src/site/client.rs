@@ -90,6 +90,18 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
         self.start(client, purpose, at, now)
     }
 
+    /// Has the next victim of a full set leave by this client's event, beside the one that is about
+    /// to bring a block. Whether it does.
+    pub fn make_room(
+        &mut self,
+        client: &mut Client<B>,
+        (tag, purpose): (Tag, Purpose),
+        now: u64,
+    ) -> bool {
+        let old = self.cache.next_out(tag, purpose);
+        old.is_some_and(|old| self.evict(client, old, now) == Did::Began)
+    }
+
     /// What a want comes to, of which a home may be asked.
     pub fn means(&self, stored: Stored, want: Want) -> Want {
         let stored = mutate::stored(stored, self.mutation);

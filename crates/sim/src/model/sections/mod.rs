@@ -221,6 +221,7 @@ impl Program for Sections {
             cache: (blocks, blocks),
             locks: (of_gcp, len),
             locks_stay: scheme != Scheme::Evicted,
+            evicts_ahead: false,
             moves: None,
         }
     }
