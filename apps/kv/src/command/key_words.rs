@@ -73,6 +73,20 @@ impl KeyWords {
         before.into_iter().chain(range).chain(behind)
     }
 
+    /// The position of the only key; `None`: there are several, or none.
+    #[inline]
+    pub fn only(&self, args: Args<'_>) -> Option<usize> {
+        let Self::Fixed { first, last, step } = *self else {
+            let mut keys = self.positions(args);
+            return keys.next().filter(|_| keys.next().is_none());
+        };
+        let words = args.len() as i64;
+        let from_end = if last < 0 { words } else { 0 };
+        let last = (i64::from(last) + from_end).min(words - 1);
+        let here = first as i64..(first + step.max(1)) as i64;
+        (first != 0 && here.contains(&last)).then_some(first)
+    }
+
     fn places(&self, args: Args<'_>) -> Places {
         let words = args.len();
         match *self {
@@ -149,6 +163,9 @@ mod tests {
         let (mut bytes, mut spans) = (Vec::new(), Vec::new());
         crate::resp::inline::split(line.as_bytes(), &mut bytes, &mut spans).unwrap();
         let args = Args::new(&bytes, &spans);
+        let mut all = words.positions(args);
+        let only = all.next().filter(|_| all.next().is_none());
+        assert_eq!(words.only(args), only, "{line}");
         let keys = words.positions(args).map(|i| args.at(i));
         let keys: Vec<_> = keys.map(String::from_utf8_lossy).collect();
         keys.join(" ")
@@ -163,6 +180,11 @@ mod tests {
         for (words, line, want) in [
             (KeyWords::NONE, "PING a", ""),
             (fixed(1, 1, 1), "GET", ""),
+            (fixed(1, 1, 1), "GET a", "a"),
+            (fixed(1, -1, 1), "DEL a", "a"),
+            (fixed(1, -1, 1), "DEL a b", "a b"),
+            (fixed(1, -1, 2), "MSET a 1", "a"),
+            (fixed(1, -2, 1), "BLPOP 0", ""),
             (fixed(1, -1, 2), "MSET a 1 b 2", "a b"),
             (fixed(1, -2, 1), "BLPOP a b 0", "a b"),
             (counted(0, 2), "EVAL return 2 a b 1", "a b"),

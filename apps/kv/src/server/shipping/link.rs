@@ -170,6 +170,15 @@ impl Link {
         }
     }
 
+    /// Whether it is on its way, or something is under way over it.
+    pub fn awaits_something(&self) -> bool {
+        match self.state {
+            State::Apart(_) => false,
+            State::Looking(_) | State::Coming(..) => true,
+            State::Open(_) => !self.waiting.is_empty() || self.output.pending() > 0,
+        }
+    }
+
     /// Whether a command can be sent.
     pub fn takes(&self) -> bool {
         matches!(self.state, State::Open(_))

@@ -56,6 +56,11 @@ impl Links {
         self.all.get(usize::from(node)).is_some_and(Link::takes)
     }
 
+    /// Whether something is under way over one of them, or one is.
+    pub fn await_something(&self) -> bool {
+        self.all.iter().any(Link::awaits_something)
+    }
+
     /// Whether the caller is to look for the door, and to connect.
     pub fn wants(&mut self, node: u16) -> bool {
         let now = Instant::now();
@@ -110,9 +115,9 @@ impl Links {
         }
         for (node, link) in self.all.iter_mut().enumerate() {
             let open = matches!(link.state, State::Open(_));
-            let ended = open && link.write(stats) == Flow::Ended;
+            // First: what is not written to it has not run there.
             let gone = looks && (link.is_overdue(now) || open && !is_member(node as u16));
-            if ended || gone {
+            if gone || open && link.write(stats) == Flow::Ended {
                 link.lose(&self.registry, false, calls);
             }
         }

@@ -54,6 +54,8 @@ pub(crate) use self::links::node_of;
 /// Commands that run where their client is, whatever keys they have: one is about two databases,
 /// the other sets what only this node knows of a key.
 const STAY: [&str; 2] = ["move", "restore"];
+/// Turns of a worker after which it looks at links over which nothing is under way.
+const QUIET: u32 = 64;
 /// What a client hears of a write of which nobody knows whether it has run.
 const LOST: &str = "the server that ran the command was lost: it may have been done";
 
@@ -64,6 +66,10 @@ struct Desk {
     recent: Recent,
     /// Something waits to be sent.
     unsent: AtomicBool,
+    /// A link is on its way, or has commands under way.
+    awaits: AtomicBool,
+    /// Turns of the worker without either.
+    quiet: AtomicU32,
 }
 
 /// See the module.
@@ -128,11 +134,7 @@ fn runs_anywhere<M: Memory>(command: &Command<M>) -> bool {
 
 /// The key of one that has one.
 fn only_key<'a, M: Memory>(command: &Command<M>, args: Args<'a>) -> Option<&'a [u8]> {
-    let mut keys = command.keys.positions(args);
-    match (keys.next(), keys.next()) {
-        (Some(at), None) => args.get(at),
-        _ => None,
-    }
+    args.get(command.keys.only(args)?)
 }
 
 /// What others see of such a client's commands, they see where these run.
@@ -169,6 +171,8 @@ impl Shipping {
             links: Mutex::new(Links::new(registry, nodes)),
             recent: Recent::default(),
             unsent: AtomicBool::new(false),
+            awaits: AtomicBool::new(false),
+            quiet: AtomicU32::new(0),
         };
         let shipping = Self {
             me,
@@ -216,9 +220,19 @@ impl Shipping {
 
     /// Sends what commands of a worker have left. Connections that are to have a turn.
     pub fn flush(&self, worker: usize, stats: &Stats, is_member: impl Fn(u16) -> bool) -> Calls {
-        let mut calls = Calls::new();
-        self.desks[worker].unsent.store(false, Relaxed);
-        self.links(worker).flush(stats, is_member, &mut calls);
+        let (mut calls, desk) = (Calls::new(), &self.desks[worker]);
+        // Most turns of most workers have nothing to do with links.
+        let unsent = desk.unsent.load(Relaxed) && desk.unsent.swap(false, Relaxed);
+        if !unsent && !desk.awaits.load(Relaxed) {
+            let quiet = desk.quiet.load(Relaxed).wrapping_add(1);
+            desk.quiet.store(quiet, Relaxed);
+            if !quiet.is_multiple_of(QUIET) {
+                return calls;
+            }
+        }
+        let mut links = self.links(worker);
+        links.flush(stats, is_member, &mut calls);
+        desk.awaits.store(links.await_something(), Relaxed);
         calls
     }
 
@@ -251,7 +265,9 @@ impl Shipping {
             token: told.map_or(0, |(_, token)| token),
         };
         let door = told.map(|(door, _)| door);
-        self.links(worker).connect(node, door, &hello);
+        let mut links = self.links(worker);
+        links.connect(node, door, &hello);
+        self.desks[worker].awaits.store(true, Relaxed);
     }
 }
 
