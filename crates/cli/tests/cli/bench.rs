@@ -135,7 +135,7 @@ fn a_store_of_processes_says_what_an_operation_costs() {
         let case = cases.iter().find(|case| case["case"] == name);
         case.and_then(|case| case["value"].as_f64()).expect(name)
     };
-    let a = "rackmem/udp/processes-2/ycsb-a/connections-8";
+    let a = "rackmem/udp/processes-2-no-ship/ycsb-a/connections-8";
     assert!(value(a) > 0.0 && value(&format!("{a}/p99")) >= value(&format!("{a}/p50")));
     // Half of the operations are writes of keys that the other node writes as well.
     assert!(value(&format!("{a}/packets")) > 0.1);
@@ -143,7 +143,7 @@ fn a_store_of_processes_says_what_an_operation_costs() {
     assert!(value(&format!("{a}/server-calls")) > 1.0);
     assert!(value(&format!("{a}/wake-ups")) > 0.0);
     // And a rack whose servers send commands: the record is of both.
-    let ships = "rackmem/udp/processes-2-ship";
+    let ships = "rackmem/udp/processes-2";
     assert!(value(&format!("{ships}/ycsb-a/connections-8")) > 0.0);
     assert!(value(&format!("{ships}/recorded")) > 0.0);
     let judged = run(&["history", "check", history.path()]);

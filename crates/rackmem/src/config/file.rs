@@ -202,6 +202,7 @@ impl Config {
             switch,
             fabric: file.fabric.unwrap_or(Fabric::Udp),
             settings,
+            kv_ships: file.kv.as_ref().is_none_or(KvTable::ships),
             kv_copies: file.kv.map(KvTable::read).transpose()?.flatten(),
         };
         config.settings.rack = config.number();

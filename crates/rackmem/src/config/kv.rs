@@ -12,9 +12,15 @@ use serde::Deserialize;
 pub(super) struct KvTable {
     copies: Option<u8>,
     survives: Option<String>,
+    ship: Option<bool>,
 }
 
 impl KvTable {
+    /// Whether its servers send each other commands.
+    pub fn ships(&self) -> bool {
+        self.ship.unwrap_or(true)
+    }
+
     /// Copies that the store has, if it has some.
     pub fn read(self) -> Result<Option<u8>, OpenError> {
         let no = |why: String| Err(OpenError::Config(why));
@@ -60,6 +66,12 @@ impl Config {
     /// dies with it.
     pub fn kv_copies(&self) -> Option<u8> {
         self.kv_copies
+    }
+
+    /// Whether its servers send commands to where their key is, if that goes round: they do unless
+    /// the file says `ship = false`.
+    pub fn kv_ships(&self) -> bool {
+        self.kv_ships
     }
 
     /// Lets the store have so many copies, where the file says nothing.
@@ -126,6 +138,14 @@ mod tests {
         }
         let fixed = read("[kv]\ncopies = 3").unwrap_err();
         assert!(fixed.contains("`membership`"), "{fixed}");
+    }
+
+    #[test]
+    fn commands_are_sent_unless_the_file_says_no() {
+        let nodes = "nodes = ['127.0.0.1:1', '127.0.0.1:2']\n";
+        let ships = |kv: &str| Config::parse(&format!("{nodes}{kv}")).unwrap().kv_ships();
+        assert!(ships("") && ships("[kv]") && ships("[kv]\nship = true"));
+        assert!(!ships("[kv]\nship = false"));
     }
 
     #[test]

@@ -320,6 +320,7 @@ impl Settings {
 ///
 /// [kv]                                      # the store that `rackmem kv` serves
 /// copies = 3                                # each write is with two nodes of three, and survives
+/// ship = true                               # without copies: commands go to keys that go round
 ///
 /// [faults]                                  # for tests: what this process's packets suffer
 /// loss = 0.01                               # shares of packets, as `duplication` and `delay`
@@ -348,6 +349,7 @@ pub struct Config {
     pub membership: membership::Settings,
     pub(crate) settings: Settings,
     kv_copies: Option<u8>,
+    kv_ships: bool,
 }
 
 impl Config {

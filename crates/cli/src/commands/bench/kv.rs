@@ -41,7 +41,7 @@ pub struct KvArgs {
     /// Choose how their packets travel
     #[arg(long, value_enum, default_value = "udp", requires = "processes")]
     fabric: FabricArg,
-    /// Run a second rack of as many, whose servers send commands (`rackmem kv --ship`)
+    /// Tell it beside a rack whose servers send no commands (`rackmem kv --no-ship`)
     #[arg(long, requires = "processes")]
     ship: bool,
     /// Use N keys with values of 128 bytes
@@ -73,13 +73,15 @@ pub fn run(
             redis,
             outside: programs::find("redis-benchmark").is_some(),
         };
-        let mut rack = Processes::start(args, processes, false)?;
-        let mut ships = match args.ship {
-            true => Some(Processes::start(args, processes, true)?),
-            false => None,
-        };
-        let mut racks: Vec<&mut dyn Served> = vec![&mut rack];
-        racks.extend(ships.as_mut().map(|rack| rack as &mut dyn Served));
+        let kinds: &[bool] = if args.ship { &[false, true] } else { &[true] };
+        let mut racks = Vec::new();
+        for ship in kinds {
+            racks.push(Processes::start(args, processes, *ship)?);
+        }
+        let mut racks: Vec<_> = racks
+            .iter_mut()
+            .map(|rack| rack as &mut dyn Served)
+            .collect();
         return kv_rack::run(&options, round, &mut racks, file, report, progress);
     }
     let options = kv::Options {
@@ -114,7 +116,7 @@ impl Processes {
         let fabric = rackmem::Fabric::from(args.fabric).name();
         let stop = Stop::default();
         let crew = Self::crew(nodes, args.fabric, lines, ship, &stop).map_err(explain)?;
-        let ships = if ship { "-ship" } else { "" };
+        let ships = if ship { "" } else { "-no-ship" };
         let mut processes = Processes {
             crew,
             addrs: Vec::new(),
@@ -155,7 +157,7 @@ impl Processes {
                 "127.0.0.1:0",
             ];
             args.into_iter()
-                .chain(ship.then_some("--ship"))
+                .chain((!ship).then_some("--no-ship"))
                 .chain([orphan::OPTION])
                 .map(String::from)
                 .collect()

@@ -3,13 +3,13 @@
 use super::{ServeArgs, listen};
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
-use crate::rack_args::RackArgs;
+use crate::rack_args::{FabricArg, RackArgs};
 use crate::stop::Stop;
 use crate::store::{self, AtNode};
 use crate::watching::MetricsArgs;
 use rackmem::{Node, Rack, check_kv_copies};
 use rackmem_kv::{Server, ServerConfig, Store};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 pub fn run(
     rack_args: &RackArgs,
@@ -22,15 +22,18 @@ pub fn run(
     let stop = Stop::on_signals()?;
     let rack = rack_args.build()?;
     let ports = ports(serve.port, rack.nodes().len())?;
+    // Where packets are calls, a fetch costs less than a connection.
+    let here = (rack_args.fabric != FabricArg::Inline).then_some(Ipv4Addr::LOCALHOST.into());
+    let places = (&ports[..], here);
     let started = match serve.copies {
         None => {
             let open = |node| store::open(node, serve.buckets);
-            start(&rack, serve, &ports, &stop, open)
+            start(&rack, serve, places, &stop, open)
         }
         Some(copies) => {
             check_kv_copies(copies, rack.nodes().len())?;
             let open = |node| store::open_copied(&node, copies, serve.buckets);
-            start(&rack, serve, &ports, &stop, open)
+            start(&rack, serve, places, &stop, open)
         }
     }?;
     let Some((servers, save)) = started else {
@@ -45,6 +48,9 @@ pub fn run(
     saved.map(|()| Ended::Interrupted)
 }
 
+/// Ports for clients, by node; and where servers reach each other, if they are to.
+type Places<'a> = (&'a [u16], Option<IpAddr>);
+
 /// What is left to do with the store when its servers have ended.
 type Save<'a> = Box<dyn FnOnce() -> Result<()> + 'a>;
 
@@ -53,7 +59,7 @@ type Save<'a> = Box<dyn FnOnce() -> Result<()> + 'a>;
 fn start<'a, M: AtNode>(
     rack: &Rack,
     serve: &'a ServeArgs,
-    ports: &[u16],
+    places: Places<'_>,
     stop: &Stop,
     open: impl Fn(Node) -> Result<Store<M>>,
 ) -> Result<Option<(Vec<Server>, Save<'a>)>> {
@@ -61,7 +67,7 @@ fn start<'a, M: AtNode>(
     if !serve.snapshots.load(&first, stop)? {
         return Ok(None);
     }
-    let servers = bind_all(rack, serve, ports, &first, open)?;
+    let servers = bind_all(rack, serve, places, &first, open)?;
     Ok(Some((
         servers,
         Box::new(move || serve.snapshots.save(&first)),
@@ -71,7 +77,7 @@ fn start<'a, M: AtNode>(
 fn bind_all<M: AtNode>(
     rack: &Rack,
     serve: &ServeArgs,
-    ports: &[u16],
+    (ports, links): Places<'_>,
     first: &Store<M>,
     open: impl Fn(Node) -> Result<Store<M>>,
 ) -> Result<Vec<Server>> {
@@ -86,7 +92,7 @@ fn bind_all<M: AtNode>(
             let tls = serve.secure.config(nth);
             let config = ServerConfig {
                 tls,
-                ..serve.config(&store, addr, addr.ip())
+                ..serve.config(&store, addr, links)
             };
             listen::bind(store, config)
         });

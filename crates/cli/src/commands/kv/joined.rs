@@ -113,6 +113,7 @@ impl Here<'_> {
             // In shared memory the addresses are only names.
             let named = named.filter(|_| config.fabric != Fabric::Shm);
             let here = named.unwrap_or(Ipv4Addr::LOCALHOST.into());
+            let here = config.kv_ships().then_some(here);
             let config = serve.config(&store, addr, here);
             listen::bind(store.clone(), config)?
         }];

@@ -28,7 +28,6 @@ Examples:
   redis-cli -p 7381 get greeting                   read at node 2, from its own cache
   rackmem kv --nodes 2 --fabric udp --port 0       any free ports, packets over UDP
   rackmem kv --mode home-only                      the same without a switch
-  rackmem kv --ship                                keys that go round stay, and commands go to them
   rackmem kv --metrics 127.0.0.1:9400              for Prometheus: http://127.0.0.1:9400/metrics
   rackmem --json kv --port 0                       one line: {\"listening\":[...]}
 
@@ -56,6 +55,11 @@ and each command takes some round trips of a majority; half of `memory` is the s
   survives = \"writes\"      # the default, and all that there is: what was answered is with a majority
 or at every node:
   rackmem kv --rack rack.toml --node 1 --listen 127.0.0.1:7380 --copies 3
+
+Nodes send each other commands on keys that all of them write, unencrypted, over ports of their own (docs/store.md).
+A node that is told --no-ship fetches such keys instead, and so do all with
+  [kv]
+  ship = false
 
 An address other than loopback requires a password. Connections are encrypted with
   rackmem kv --tls-cert server.pem --tls-key server.key     and --tls-ca clients.pem: only clients with a certificate";
@@ -121,18 +125,23 @@ struct ServeArgs {
     /// Keep at most SIZE bytes of the store in the whole rack, 0: no limit; left out: as it is
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
     maxmemory: Option<u64>,
-    /// Send commands to the node of their key, if that goes round; unencrypted, see docs/store.md
+    /// Fetch keys that go round between nodes, instead of sending commands to where they are
     #[arg(long)]
-    ship: bool,
+    no_ship: bool,
     #[command(flatten)]
     snapshots: SnapshotArgs,
 }
 
 impl ServeArgs {
-    /// The server of one node by these options; `rack`: where other nodes reach it.
-    fn config<M: AtNode>(&self, store: &Store<M>, addr: SocketAddr, rack: IpAddr) -> ServerConfig {
+    /// The server of one node by these options; `rack`: where other nodes reach it, if they are to.
+    fn config<M: AtNode>(
+        &self,
+        store: &Store<M>,
+        addr: SocketAddr,
+        rack: Option<IpAddr>,
+    ) -> ServerConfig {
         ServerConfig {
-            links: self.ship.then_some(rack),
+            links: rack.filter(|_| !self.no_ship),
             sections: vec![info::section(store)],
             ..self.listening(addr)
         }
