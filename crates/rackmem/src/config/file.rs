@@ -196,13 +196,15 @@ impl Config {
             kernel_reads: KernelReads::read(file.kernel_reads.as_deref(), file.object_memory)?,
             evict_ahead: default.evict_ahead,
         };
+        let fabric = file.fabric.unwrap_or(Fabric::Udp);
+        let ships = file.kv.as_ref().and_then(KvTable::ships);
         let mut config = Config {
             membership,
             nodes,
             switch,
-            fabric: file.fabric.unwrap_or(Fabric::Udp),
+            fabric,
             settings,
-            kv_ships: file.kv.as_ref().is_none_or(KvTable::ships),
+            kv_ships: ships.unwrap_or(fabric == Fabric::Udp),
             kv_copies: file.kv.map(KvTable::read).transpose()?.flatten(),
         };
         config.settings.rack = config.number();

@@ -16,9 +16,9 @@ pub(super) struct KvTable {
 }
 
 impl KvTable {
-    /// Whether its servers send each other commands.
-    pub fn ships(&self) -> bool {
-        self.ship.unwrap_or(true)
+    /// Whether its servers send each other commands, if it says so.
+    pub fn ships(&self) -> Option<bool> {
+        self.ship
     }
 
     /// Copies that the store has, if it has some.
@@ -68,8 +68,8 @@ impl Config {
         self.kv_copies
     }
 
-    /// Whether its servers send commands to where their key is, if that goes round: they do unless
-    /// the file says `ship = false`.
+    /// Whether its servers send commands to where their key is, if that goes round: what the file
+    /// says (`ship`); otherwise they do over UDP, where a fetch takes longest.
     pub fn kv_ships(&self) -> bool {
         self.kv_ships
     }
@@ -141,11 +141,12 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_sent_unless_the_file_says_no() {
+    fn commands_are_sent_over_udp_or_as_the_file_says() {
         let nodes = "nodes = ['127.0.0.1:1', '127.0.0.1:2']\n";
         let ships = |kv: &str| Config::parse(&format!("{nodes}{kv}")).unwrap().kv_ships();
-        assert!(ships("") && ships("[kv]") && ships("[kv]\nship = true"));
+        assert!(ships("") && ships("[kv]"));
         assert!(!ships("[kv]\nship = false"));
+        assert!(!ships("fabric = 'shm'") && ships("fabric = 'shm'\n[kv]\nship = true"));
     }
 
     #[test]

@@ -106,7 +106,7 @@ struct Processes {
 impl Processes {
     fn start(args: &KvArgs, nodes: usize, ship: bool) -> std::result::Result<Self, BenchError> {
         let lines = match args.fabric {
-            FabricArg::Shm => "fabric = \"shm\"\n",
+            FabricArg::Shm => "fabric = \"shm\"\n[kv]\nship = true\n",
             FabricArg::Udp => "",
             FabricArg::Inline => {
                 let why = "--fabric inline has all nodes in one process: leave out --processes";

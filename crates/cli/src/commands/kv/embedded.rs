@@ -22,8 +22,8 @@ pub fn run(
     let stop = Stop::on_signals()?;
     let rack = rack_args.build()?;
     let ports = ports(serve.port, rack.nodes().len())?;
-    // Where packets are calls, a fetch costs less than a connection.
-    let here = (rack_args.fabric != FabricArg::Inline).then_some(Ipv4Addr::LOCALHOST.into());
+    // Elsewhere a fetch costs no more than a connection.
+    let here = (rack_args.fabric == FabricArg::Udp).then_some(Ipv4Addr::LOCALHOST.into());
     let places = (&ports[..], here);
     let started = match serve.copies {
         None => {

@@ -56,8 +56,8 @@ and each command takes some round trips of a majority; half of `memory` is the s
 or at every node:
   rackmem kv --rack rack.toml --node 1 --listen 127.0.0.1:7380 --copies 3
 
-Nodes send each other commands on keys that all of them write, unencrypted, over ports of their own (docs/store.md).
-A node that is told --no-ship fetches such keys instead, and so do all with
+Over UDP nodes send each other commands on keys that all of them write, unencrypted, over ports of their own
+(docs/store.md). A node that is told --no-ship fetches such keys instead, and so do all with
   [kv]
   ship = false
 
