@@ -11,8 +11,10 @@ fn main() {
 
 #[cfg(feature = "xdp")]
 mod compiler {
+    use rackmem_proto::flowcc::desk;
     use rackmem_proto::sabre::class_bytes;
     use rackmem_proto::switch::crc32;
+    use rackmem_proto::wire::Flags;
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
@@ -93,7 +95,7 @@ mod compiler {
         for bit in 0..32 {
             lowest[(multiplier.wrapping_mul(1 << bit) >> 27) as usize] = bit;
         }
-        let mut text = String::from("// Made by crates/xdp/build.rs.\n");
+        let mut text = String::from("// Made by crates/xdp/build.rs.\n#pragma once\n");
         for (declaration, values) in [
             ("__u32 CRC[8][256]", list(rows)),
             ("__u8 LOWEST[32]", list(lowest.iter())),
@@ -101,6 +103,23 @@ mod compiler {
             text.push_str(&format!("const {declaration} = {{ {values} }};\n"));
         }
         text.push_str(&format!("#define LOWEST_MULTIPLIER {multiplier:#x}u\n"));
+        // What the program shares with a node's cache.
+        for (name, at) in [
+            ("EPOCH", desk::EPOCH),
+            ("INSIDE", desk::INSIDE),
+            ("NODE", desk::NODE),
+            ("AGENT", desk::AGENT),
+            ("SET_MASK", desk::SET_MASK),
+            ("INCARNATIONS", desk::INCARNATIONS),
+            ("ADDRESSES", desk::ADDRESSES),
+            ("MACS", desk::MACS),
+            ("COUNTS", desk::COUNTS),
+            ("ROWS", desk::ROWS),
+            ("WORDS", desk::WORDS),
+        ] {
+            text.push_str(&format!("#define DESK_{name} {at}\n"));
+        }
+        text.push_str(&format!("#define FLAGS_KNOWN {:#x}\n", Flags::KNOWN));
         // Bytes of objects by the class of their slab; of class 0 there are none.
         let classes = (1..=u8::MAX).map_while(class_bytes);
         let classes: Vec<u32> = [0].into_iter().chain(classes).collect();

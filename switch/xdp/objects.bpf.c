@@ -1,6 +1,7 @@
 // Objects read where they lie (crates/proto/src/sabre/rule.rs): a granule of an object is answered here, without waking anybody.
 // What is not answered passes, unchanged, to the home's agent: other packets, an object that a writer is in or that moved
 // meanwhile, that is gone, and reads of more than a granule.
+#include "cache.h"
 #include "serve.h"
 #include "tables.gen.h"
 
@@ -79,6 +80,10 @@ always int known(struct xdp_md *ctx, const struct home *home)
 SEC("xdp")
 int objects(struct xdp_md *ctx)
 {
+	// One program an interface.
+	int verdict = cached(ctx);
+	if (verdict >= 0)
+		return verdict;
 	__u32 zero = 0;
 	const struct home *home = bpf_map_lookup_elem(&HOME, &zero);
 	void *frame = home ? frame_for(ctx, home) : NULL;

@@ -153,24 +153,18 @@ always bool copy_lines(struct xdp_md *ctx, const void *slab, __u32 slab_bytes, _
 	return true;
 }
 
-/// Back to the thread that asked.
-always int turn(struct xdp_md *ctx, void *frame, const struct home *home, __u8 kind, __u8 flags, __u8 reason, __u32 body)
+/// From this agent to that socket, with so long a payload: all that lies around it but MACs.
+always void carry(void *frame, __be32 from, __be16 from_port, __be32 to, __be16 to_port, __u32 payload)
 {
-	struct ethhdr *eth = frame;
 	struct iphdr *ip = frame + 14;
 	struct udphdr *udp = frame + 34;
-	struct wire_header *wire = frame + CARRIER_LEN;
-	__u8 mac[6];
-	__builtin_memcpy(mac, eth->h_dest, 6);
-	__builtin_memcpy(eth->h_dest, eth->h_source, 6);
-	__builtin_memcpy(eth->h_source, mac, 6);
 	*(__be16 *)ip = bpf_htons(0x4500);
-	ip->tot_len = bpf_htons(OWN_AT - 14 + body);
+	ip->tot_len = bpf_htons(CARRIER_LEN - 14 + payload);
 	ip->id = 0;
 	ip->frag_off = bpf_htons(0x4000);
 	ip->ttl = 64;
-	ip->daddr = ip->saddr;
-	ip->saddr = home->ip;
+	ip->daddr = to;
+	ip->saddr = from;
 	ip->check = 0;
 	const __u16 *words = (const __u16 *)ip;
 	__u32 sum = 0;
@@ -180,10 +174,23 @@ always int turn(struct xdp_md *ctx, void *frame, const struct home *home, __u8 k
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	ip->check = ~sum;
-	udp->source = home->port;
-	udp->dest = wire->reply_port;
-	udp->len = bpf_htons(OWN_AT - 34 + body);
+	udp->source = from_port;
+	udp->dest = to_port;
+	udp->len = bpf_htons(CARRIER_LEN - 34 + payload);
 	udp->check = 0;
+}
+
+/// Back to the thread that asked.
+always int turn(struct xdp_md *ctx, void *frame, const struct home *home, __u8 kind, __u8 flags, __u8 reason, __u32 body)
+{
+	struct ethhdr *eth = frame;
+	const struct iphdr *ip = frame + 14;
+	struct wire_header *wire = frame + CARRIER_LEN;
+	__u8 mac[6];
+	__builtin_memcpy(mac, eth->h_dest, 6);
+	__builtin_memcpy(eth->h_dest, eth->h_source, 6);
+	__builtin_memcpy(eth->h_source, mac, 6);
+	carry(frame, home->ip, home->port, ip->saddr, wire->reply_port, WIRE_HEADER_LEN + body);
 	wire->kind = kind;
 	wire->flags = flags;
 	wire->reason = reason;

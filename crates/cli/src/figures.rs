@@ -20,6 +20,19 @@ pub fn node(metrics: &NodeMetrics) -> Value {
     json!({
         "events": events(&metrics.events),
         "invalidated": metrics.invalidated,
+        "kernel_cache": metrics.kernel_cache.map(|kernel| json!({
+            "serves": kernel.serves,
+            "answered": kernel.answered,
+            "passed": {
+                "not_of_now": kernel.not_of_now,
+                "asks": kernel.asks,
+                "no_way": kernel.no_way,
+                "absent": kernel.absent,
+                "locked": kernel.locked,
+                "written": kernel.written,
+                "again": kernel.again,
+            },
+        })),
         "provided": metrics.provided,
         "retransmissions": metrics.retransmissions,
         "chunks": metrics.chunks,

@@ -71,6 +71,7 @@
 //! # }
 //! ```
 
+pub use crate::bytes::desk::KernelCacheCounts;
 pub use crate::data_plane::kernel::reads::KernelReadCounts;
 pub use crate::data_plane::kernel::{KernelMetrics, KernelPlace};
 pub use crate::host::families::{

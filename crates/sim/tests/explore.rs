@@ -92,6 +92,11 @@ fn what_dies_takes_no_promise_with_it() {
 }
 
 #[test]
+fn kernels_that_answer_for_agents_keep_every_promise() {
+    all_hold("kernel-");
+}
+
+#[test]
 fn rebuilds_keep_every_promise_packet_by_packet() {
     all_hold("inside-");
 }
@@ -146,6 +151,7 @@ const CASES: usize = Mutation::IN_ONE_EPOCH.len()
     + Mutation::OF_EPOCHS.len()
     + Mutation::OF_REBUILDS.len()
     + Mutation::OF_THE_NODE.len()
+    + Mutation::OF_THE_KERNEL.len()
     + Mutation::OF_AN_ACCESS.len();
 
 /// A defect, a scenario that shows it, and the promise that it breaks.
@@ -297,6 +303,22 @@ const CAUGHT: [(Mutation, &str, &str); CASES] = [
         "inside-node-dies",
         "home is current",
     ),
+    (
+        Mutation::AnswerAnyEpoch,
+        "kernel-epoch",
+        "nothing of the past",
+    ),
+    (
+        Mutation::AnswerAgain,
+        "kernel-upgrade",
+        "directory covers caches",
+    ),
+    (
+        Mutation::AnswerUnnoted,
+        "kernel-upgrade",
+        "directory covers caches",
+    ),
+    (Mutation::AnswerAndKeep, "kernel-upgrade", "single writer"),
     (
         Mutation::Node(Defect::InstallInPart),
         "home-segments",

@@ -2,7 +2,8 @@
 //!
 //! The home's memory for objects is a map of the program, which the home's process maps
 //! ([`ObjectReads::memory`]) and writes as it writes any memory. What the program does not answer
-//! passes to the home's agent.
+//! passes to the home's agent. The same program answers orders to invalidate copies of the cache,
+//! whose control words it shares (`switch/xdp/cache.h`), since an interface has one program.
 
 use crate::attach::Mode;
 use crate::error::{Error, Result};
@@ -64,9 +65,16 @@ pub struct ReadCounts {
 pub struct ObjectReads {
     ebpf: Ebpf,
     objects: MapData,
+    cache: [MapData; 3],
     home: Array<MapData, [u8; 24]>,
     counters: PerCpuArray<MapData, [u64; 8]>,
     slabs: u32,
+}
+
+fn file(map: &MapData) -> Result<File> {
+    let fd = map.fd().as_fd().try_clone_to_owned();
+    fd.map(File::from)
+        .map_err(|error| Error::Map(error.to_string()))
 }
 
 impl ObjectReads {
@@ -76,14 +84,22 @@ impl ObjectReads {
     /// Whatever makes the kernel refuse it; [`Error::Rack`] beyond [`MOST_SLABS`], and on
     /// processors that swap loads.
     pub fn load(slabs: u32) -> Result<Self> {
-        ObjectReads::load_object(OBJECT, slabs)
+        ObjectReads::load_object(OBJECT, (slabs, 1))
+    }
+
+    /// The same with the control words of a cache of so many sets ([`ObjectReads::cache`]).
+    ///
+    /// # Errors
+    /// See [`ObjectReads::load`].
+    pub fn load_with_cache(slabs: u32, sets: u32) -> Result<Self> {
+        ObjectReads::load_object(OBJECT, (slabs, sets))
     }
 
     /// The same of another object: tests load programs with planted differences.
     ///
     /// # Errors
     /// See [`ObjectReads::load`].
-    pub fn load_object(object: &[u8], slabs: u32) -> Result<Self> {
+    pub fn load_object(object: &[u8], (slabs, sets): (u32, u32)) -> Result<Self> {
         if !cfg!(target_arch = "x86_64") {
             let why = "reads in the kernel need a processor that keeps loads in order (x86-64)";
             return Err(Error::Rack(why.into()));
@@ -94,15 +110,21 @@ impl ObjectReads {
         }
         let mut ebpf = EbpfLoader::new()
             .map_max_entries("OBJECTS", slabs + 1)
+            .map_max_entries("TAGS", sets.max(1))
+            .map_max_entries("CONTROLS", sets.max(1))
             .load(object)?;
         program(&mut ebpf, PROGRAM)?
             .load()
             .map_err(Error::of_load)?;
-        let Map::Array(objects) = take(&mut ebpf, "OBJECTS")? else {
-            return Err(Error::Map("OBJECTS is no array".into()));
+        let mut array = |name: &str| match take(&mut ebpf, name)? {
+            Map::Array(data) => Ok(data),
+            _ => Err(Error::Map(format!("{name} is no array"))),
         };
+        let objects = array("OBJECTS")?;
+        let cache = [array("DESK")?, array("TAGS")?, array("CONTROLS")?];
         Ok(ObjectReads {
             objects,
+            cache,
             home: Array::try_from(take(&mut ebpf, "HOME")?)?,
             counters: PerCpuArray::try_from(take(&mut ebpf, "COUNTERS")?)?,
             ebpf,
@@ -120,9 +142,17 @@ impl ObjectReads {
     /// # Errors
     /// [`Error::Map`].
     pub fn memory(&self) -> Result<File> {
-        let fd = self.objects.fd().as_fd().try_clone_to_owned();
-        fd.map(File::from)
-            .map_err(|error| Error::Map(error.to_string()))
+        file(&self.objects)
+    }
+
+    /// What is to be mapped of a cache: its desk (`rackmem_proto::flowcc::desk`), tags and control
+    /// words, by sets.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn cache(&self) -> Result<[File; 3]> {
+        let [desk, tags, controls] = &self.cache;
+        Ok([file(desk)?, file(tags)?, file(controls)?])
     }
 
     /// Answers for this home from now on.

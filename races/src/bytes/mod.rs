@@ -1,3 +1,4 @@
 //! The room of the shipped cache.
 
 pub mod pages;
+pub mod table;

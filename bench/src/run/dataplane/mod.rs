@@ -3,12 +3,14 @@
 //!
 //! The program alone is run without a network (a test run), beside an empty one. Round trips go
 //! between hosts in network namespaces, through the switch in the kernel and in user space, beside
-//! XDP programs that only echo or forward, with the same sockets in the same run.
+//! XDP programs that only echo or forward, with the same sockets in the same run. Last come writes
+//! to blocks of which another host's node has a copy.
 
 mod live;
 mod part;
 mod program;
 pub(super) mod reads;
+mod upgrades;
 
 pub use part::play;
 
@@ -43,5 +45,6 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
     Hosts::probe().map_err(missing)?;
     progress("the program alone");
     program::run(report, options)?;
-    live::run(report, options, progress)
+    live::run(report, options, progress)?;
+    upgrades::run(options.duration, report, progress)
 }

@@ -1,7 +1,7 @@
 //! The parts that processes of the bench play, each in a network namespace: this program again,
 //! with a part's name.
 
-use super::{BenchError, Result, missing, reads};
+use super::{BenchError, Result, missing, reads, upgrades};
 use rackmem::{Config, Rack};
 use rackmem_hosts::{Place, address, mac, port};
 use rackmem_proto::wire::{
@@ -35,12 +35,12 @@ pub fn at(place: Place, port: u16) -> SocketAddrV4 {
 }
 
 /// Plays a part: `echo MODE`, `forward MODE`, `answer`, `trips echo|lock|block ROUNDS`,
-/// `rate echo|lock ROUNDS`, `member FILE NODE ROUNDS awake|asleep`, and those of [`reads`].
-/// Programs and members live until their standard input ends; the others print what they have
-/// measured.
+/// `rate echo|lock ROUNDS`, `member FILE NODE ROUNDS awake|asleep`, and those of [`reads`] and
+/// [`upgrades`]. Programs and members live until their standard input ends; the others print what
+/// they have measured.
 pub fn play(words: &[String]) -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    if let Some(played) = reads::play(&words) {
+    if let Some(played) = reads::play(&words).or_else(|| upgrades::play(&words)) {
         return played;
     }
     let number = |word: &str| word.parse::<u32>().map_err(missing);

@@ -71,7 +71,7 @@ pub fn run(
 
 impl Scene {
     /// Starts a part at a host; it, and what it said first.
-    fn start_at(&self, host: usize, words: &[&str]) -> Result<(Running, String)> {
+    pub(super) fn start_at(&self, host: usize, words: &[&str]) -> Result<(Running, String)> {
         Scene::start_saying(self.part(Place::Host(host), words)?)
     }
 }

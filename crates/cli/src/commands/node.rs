@@ -44,6 +44,9 @@ pub struct NodeArgs {
     /// Let the kernel answer reads of this node's objects at IFACE, IFACE/native or IFACE/skb
     #[arg(long, value_name = "IFACE")]
     kernel_reads: Option<String>,
+    /// Let the kernel invalidate this node's cached copies, too (with --kernel-reads)
+    #[arg(long)]
+    kernel_cache: bool,
     /// Hold locks and report them, for `rackmem soak --locks`
     #[arg(long, hide = true)]
     hold_locks: bool,
@@ -67,6 +70,9 @@ pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
     args.wires.apply(&mut config);
     if let Some(interface) = &args.kernel_reads {
         config.set_kernel_reads(interface)?;
+    }
+    if args.kernel_cache {
+        config.set_kernel_cache()?;
     }
     let socket = args.metrics.bind()?;
     let stop = Stop::on_signals()?;
@@ -124,10 +130,16 @@ pub fn tell_kernel_reads(rack: &Rack, config: &Config, json: bool) {
     match json {
         true => out::line(json!({
             "kernel_reads": {"interface": interface, "mode": mode, "memory": reads.memory},
+            "kernel_cache": config.kernel_cache(),
         })),
-        false => out::line(format!(
-            "objects are read in the kernel at {interface}, {mode}; {memory} of memory is taken for them"
-        )),
+        false => {
+            out::line(format!(
+                "objects are read in the kernel at {interface}, {mode}; {memory} of memory is taken for them"
+            ));
+            if config.kernel_cache() {
+                out::line("cached copies are invalidated there, too");
+            }
+        }
     }
 }
 

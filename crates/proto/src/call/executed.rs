@@ -23,6 +23,17 @@ pub enum Executed {
     Old,
 }
 
+impl Executed {
+    /// Of a request, where this is the largest number of its row.
+    pub fn of(seq: Seq, largest: Seq) -> Self {
+        match seq.cmp(&largest) {
+            Ordering::Greater => Executed::New,
+            Ordering::Equal => Executed::Again,
+            Ordering::Less => Executed::Old,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Hash, Debug, Default)]
 struct Row {
     seq: Seq,
@@ -40,17 +51,23 @@ impl LastExecuted {
     #[inline]
     pub fn enter(&mut self, requester: RequesterId, seq: Seq) -> Executed {
         let row = self.row(requester, seq);
-        match seq.cmp(&row.seq) {
-            Ordering::Greater => {
-                *row = Row {
-                    seq,
-                    received: Assembly::default(),
-                };
-                Executed::New
-            }
-            Ordering::Equal => Executed::Again,
-            Ordering::Less => Executed::Old,
+        let executed = Executed::of(seq, row.seq);
+        if executed == Executed::New {
+            *row = Row {
+                seq,
+                received: Assembly::default(),
+            };
         }
+        executed
+    }
+
+    /// How a request relates to what was executed, with nothing entered.
+    pub fn look(&self, requester: RequesterId, seq: Seq) -> Executed {
+        let rows = self.rows.get(requester);
+        Executed::of(
+            seq,
+            rows.map(|rows| rows[seq.parity()].seq).unwrap_or_default(),
+        )
     }
 
     /// Enters one segment of a block that comes in several; the assembly says what of it has come.

@@ -29,6 +29,15 @@ impl<T: Clone + Default> PerRequester<T> {
         &mut self.nodes[node][slot]
     }
 
+    /// The row of a requester, if it is there.
+    pub fn get(&self, requester: RequesterId) -> Option<&T> {
+        let (node, slot) = (
+            requester.node as usize % MAX_NODES,
+            requester.slot as usize % MAX_REQUESTERS,
+        );
+        self.nodes.get(node)?.get(slot)
+    }
+
     /// The rows of a node's requesters, as far as they are there.
     pub fn of_node(&self, node: NodeId) -> impl Iterator<Item = (RequesterId, &T)> {
         let rows = self.nodes.get(usize::from(node)).into_iter().flatten();

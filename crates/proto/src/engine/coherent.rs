@@ -388,12 +388,13 @@ fn cache<H: CoherentHost>(host: &mut H, header: &Header) {
     let (me, defect) = (host.me(), host.defect());
     let reads = header.kind == Kind::ReadMiss;
     let local = host.hold(header.tag, reads);
+    let held = (local, host.executed(header));
     let mut outputs = Outputs::default();
     let Answer {
         reaction,
         executed,
         recalled,
-    } = host.copies(|copies| copies.request(me, header, local, defect, &mut outputs));
+    } = host.copies(|copies| copies.request(me, header, held, defect, &mut outputs));
     host.note(Note::Asked {
         again: executed == Executed::Again,
         old: executed == Executed::Old,

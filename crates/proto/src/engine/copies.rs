@@ -60,6 +60,21 @@ impl<B> Copies<B> {
         self.executed = LastExecuted::default();
     }
 
+    /// How a request relates to what was executed, with nothing entered.
+    pub fn executed(&self, header: &Header) -> Executed {
+        self.executed.look(header.requester, header.seq)
+    }
+
+    /// Enters a request that somebody else has executed.
+    pub fn enter_executed(&mut self, header: &Header) {
+        self.executed.enter(header.requester, header.seq);
+    }
+
+    /// Whether home may not have a block that this cache has downgraded.
+    pub fn has_downgraded(&self, tag: Tag) -> bool {
+        self.downgraded.contains(&tag)
+    }
+
     /// A block leaves the cache for this event.
     pub fn retain(&mut self, header: &Header, bytes: B) {
         let retained = Retained {
@@ -111,19 +126,21 @@ impl<B> Copies<B> {
 
 impl<B: Clone> Copies<B> {
     /// A request that its owner has granted; what to send goes to `outputs`. `local`: the status of
-    /// this node's copy, if there is one.
+    /// this node's copy, if there is one; `entered`: how the request relates to what was executed,
+    /// if the host keeps that table.
     #[inline]
     pub fn request(
         &mut self,
         me: NodeId,
         header: &Header,
-        local: Option<LocalStatus>,
+        (local, entered): (Option<LocalStatus>, Option<Executed>),
         defect: Option<Defect>,
         outputs: &mut Outputs,
     ) -> Answer<B> {
-        let mut executed = match self.lossy {
-            true => self.executed.enter(header.requester, header.seq),
-            false => Executed::New,
+        let mut executed = match (self.lossy, entered) {
+            (false, _) => Executed::New,
+            (true, Some(entered)) => entered,
+            (true, None) => self.executed.enter(header.requester, header.seq),
         };
         if defect == Some(Defect::ForgetExecuted) {
             executed = Executed::New;
@@ -200,7 +217,7 @@ mod tests {
     }
 
     fn ask(copies: &mut Copies<u8>, header: &Header, local: Option<LocalStatus>) -> Answer<u8> {
-        copies.request(0, header, local, None, &mut Outputs::default())
+        copies.request(0, header, (local, None), None, &mut Outputs::default())
     }
 
     #[test]

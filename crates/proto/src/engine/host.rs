@@ -2,6 +2,7 @@
 
 use super::{Change, Copies, Home, Memory, Migrating, Part, Protocols, Recovery};
 use crate::Output;
+use crate::call::Executed;
 use crate::flowcc::{LocalStatus, Migration, Settled, Shards};
 use crate::membership::host;
 use crate::wire::{Header, HomeId, NodeId, Record, Tag};
@@ -227,6 +228,11 @@ pub trait CoherentHost: Host {
     ) -> R;
     /// The cache agent's.
     fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<Self::Bytes>) -> R) -> R;
+    /// Enters a request in the table of what its cache agent has executed, and says what was there,
+    /// if the host keeps that table: where the kernel answers for the agent as well.
+    fn executed(&mut self, _header: &Header) -> Option<Executed> {
+        None
+    }
     /// What this node does about the switch, where there can be one.
     fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R>;
     /// Which entries go to a switch, where there is one.

@@ -5,12 +5,14 @@
 
 mod answering;
 pub mod cache_agent;
+pub mod desk;
 mod directory;
 mod event;
 pub mod forward;
 mod giving;
 mod heat;
 mod home_agent;
+pub mod in_kernel;
 mod in_place;
 pub mod lock;
 pub mod migration;

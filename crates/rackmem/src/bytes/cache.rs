@@ -10,6 +10,7 @@
 //! [`crate::bytes::pending`].
 
 use crate::bytes::pages::Pages;
+use crate::bytes::table::Table;
 use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::sync::{AtomicU32, AtomicU64, fence, spin_loop, yield_now};
 use rackmem_proto::flowcc::LocalStatus;
@@ -54,26 +55,33 @@ pub(super) fn wait_until(mut look: impl FnMut() -> bool) {
     }
 }
 
-/// The tags of a set, one cache line.
-#[repr(align(64))]
-struct Tags([AtomicU64; WAYS]);
+/// The tags of a set, one cache line. `switch/xdp/cache.h` has the same.
+#[repr(C, align(64))]
+pub(crate) struct Tags([AtomicU64; WAYS]);
 
 /// What else an entry has, one cache line so that writers of two blocks do not meet.
-#[repr(align(64))]
-struct Control {
+/// `switch/xdp/cache.h` has the same.
+#[repr(C, align(64))]
+pub(crate) struct Control {
     word: AtomicU64,
     /// What [`Tags`] says of this way, again, so that a hit need not look there.
     tag: AtomicU64,
     used: AtomicU32,
+    /// Whether the copy is one that was written here and is clean now: who invalidates it has to
+    /// see whether home has it. Written under the lock.
+    written: AtomicU32,
 }
+
+/// Words of an entry's line, [`Control`].
+pub(crate) const CONTROL_WORDS: usize = 8;
 
 /// A node's cache.
 pub(crate) struct Cache {
     block_words: usize,
     block_mask: u64,
     set_mask: usize,
-    tags: Box<[Tags]>,
-    controls: Box<[Control]>,
+    tags: Table<Tags>,
+    controls: Table<Control>,
     /// Aligned to pages, as home's memory is: copies between the two are the fastest there are.
     words: Pages,
     /// Coarse time for LRU: advances with misses, so that hits do not write to it.
@@ -108,24 +116,39 @@ impl Cache {
         words.is_some_and(|words| Vec::<AtomicU64>::new().try_reserve_exact(words).is_ok())
     }
 
+    /// Sets of a cache of at least `bytes` bytes of blocks of `block` bytes.
+    pub fn sets_of(bytes: usize, block: usize) -> usize {
+        sets(bytes, block).unwrap_or(1)
+    }
+
     /// A cache of at least `bytes` bytes of blocks of `block` bytes, which [`Cache::fits`].
     pub fn new(bytes: usize, block: usize) -> Self {
-        let sets = sets(bytes, block).unwrap_or(1);
+        let sets = Cache::sets_of(bytes, block);
+        let tags = (0..sets).map(|_| Tags(std::array::from_fn(|_| AtomicU64::new(NO_TAG))));
+        let controls = (0..sets * WAYS).map(|_| Control {
+            word: AtomicU64::new(0),
+            tag: AtomicU64::new(NO_TAG),
+            used: AtomicU32::new(0),
+            written: AtomicU32::new(0),
+        });
+        Cache::shared((bytes, block), (Table::new(tags), Table::new(controls)))
+    }
+
+    /// The same whose tags and control words are these, zeros: of [`Cache::sets_of`] so many bytes
+    /// and that block.
+    pub fn shared(
+        (bytes, block): (usize, usize),
+        (tags, controls): (Table<Tags>, Table<Control>),
+    ) -> Self {
+        let sets = Cache::sets_of(bytes, block);
         let entries = sets * WAYS;
+        debug_assert!(tags.len() >= sets && controls.len() == entries);
         Cache {
             block_words: block / 8,
             block_mask: block as u64 - 1,
             set_mask: sets - 1,
-            tags: (0..sets)
-                .map(|_| Tags(std::array::from_fn(|_| AtomicU64::new(NO_TAG))))
-                .collect(),
-            controls: (0..entries)
-                .map(|_| Control {
-                    word: AtomicU64::new(0),
-                    tag: AtomicU64::new(NO_TAG),
-                    used: AtomicU32::new(0),
-                })
-                .collect(),
+            tags,
+            controls,
             words: Pages::new(entries * block),
             clock: AtomicU32::new(CLOSED + 1),
             closed_at: AtomicU32::new(CLOSED + 1),
@@ -478,8 +501,16 @@ impl Locked<'_> {
 
     /// Ends with a new status; an invalid entry forgets its tag.
     pub fn set(mut self, status: LocalStatus) {
-        if status == LocalStatus::Invalid {
-            self.cache.set_tag(self.entry, NO_TAG);
+        let written = &self.cache.controls[self.entry].written;
+        match status {
+            LocalStatus::Invalid => {
+                self.cache.set_tag(self.entry, NO_TAG);
+                written.store(0, Relaxed);
+            }
+            LocalStatus::Shared if self.status() == LocalStatus::Modified => {
+                written.store(1, Relaxed);
+            }
+            _ => {}
         }
         self.word = (self.word & !STATUS) | (status as u64) << 1;
     }

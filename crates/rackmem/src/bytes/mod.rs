@@ -2,6 +2,7 @@
 //! and its own part of the rack's memory.
 
 pub(crate) mod cache;
+pub(crate) mod desk;
 pub(crate) mod mapped;
 pub(crate) mod memory;
 pub(crate) mod node_cache;
@@ -11,6 +12,7 @@ pub(crate) mod pending;
 pub(crate) mod pins;
 mod runs;
 pub(crate) mod shown;
+pub(crate) mod table;
 pub(crate) mod value;
 pub(crate) mod whole;
 pub mod window;

@@ -71,8 +71,13 @@ impl Deref for NodeCache {
 impl NodeCache {
     /// See [`Cache::new`].
     pub fn new(bytes: usize, block: usize) -> Self {
+        NodeCache::over(Cache::new(bytes, block))
+    }
+
+    /// The same with these sets.
+    pub fn over(sets: Cache) -> Self {
         NodeCache {
-            sets: Cache::new(bytes, block),
+            sets,
             mapped: [const { OnceLock::new() }; MAPPINGS],
             mappings: AtomicUsize::new(0),
             adding: Mutex::new(()),

@@ -44,6 +44,7 @@ struct File {
     kv: Option<KvTable>,
     kernel_reads: Option<String>,
     object_memory: Option<Size>,
+    kernel_cache: Option<bool>,
 }
 
 /// `[migration]`: what is left out is as in [`Migration::default`].
@@ -194,6 +195,7 @@ impl Config {
             store: file.store,
             disks: default.disks,
             kernel_reads: KernelReads::read(file.kernel_reads.as_deref(), file.object_memory)?,
+            kernel_cache: file.kernel_cache.unwrap_or(default.kernel_cache),
             evict_ahead: default.evict_ahead,
         };
         let fabric = file.fabric.unwrap_or(Fabric::Udp);

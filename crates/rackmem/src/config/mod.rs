@@ -148,6 +148,8 @@ pub(crate) struct Settings {
     pub disks: Disks,
     /// The kernel of the host answers reads of objects.
     pub kernel_reads: Option<KernelReads>,
+    /// It invalidates cached copies as well.
+    pub kernel_cache: bool,
     /// Blocks leave full sets of the cache before their room is needed.
     pub evict_ahead: bool,
 }
@@ -173,6 +175,7 @@ impl Default for Settings {
             store: None,
             disks: Disks::default(),
             kernel_reads: None,
+            kernel_cache: false,
             evict_ahead: true,
         }
     }
@@ -270,6 +273,11 @@ impl Settings {
         if let Some(reads) = &self.kernel_reads {
             reads.check()?;
         }
+        if self.kernel_cache && self.kernel_reads.is_none() {
+            return no(
+                "kernel_cache goes with `kernel_reads`, which names the interface of both".into(),
+            );
+        }
         if let Some(Err(bad)) = self.extras.faults.map(|faults| faults.check()) {
             return no(format!("faults: {bad}"));
         }
@@ -316,6 +324,7 @@ impl Settings {
 /// copies = 3                                # names of regions survive the death of one of three
 /// kernel_reads = "eth0"                     # where the kernel answers reads of objects
 /// object_memory = "64M"                     # with it: memory for objects, taken at once
+/// kernel_cache = true                       # with it: the kernel invalidates cached copies, too
 /// store = "/var/lib/rackmem"                # durable copies of regions, a folder for each node
 ///
 /// [kv]                                      # the store that `rackmem kv` serves
@@ -419,6 +428,34 @@ impl Config {
     pub fn set_kernel_reads(&mut self, interface: &str) -> Result<(), OpenError> {
         let memory = self.kernel_reads().map(|reads| reads.memory);
         self.settings.kernel_reads = Some(KernelReads::parse(interface, memory)?);
+        self.check()
+    }
+
+    /// Whether the kernel of a node's host invalidates copies of the node's cache, at the
+    /// interface of [`Config::kernel_reads`]: a node that others' writes take a copy from is not
+    /// woken. `docs/xdp.md` tells which copies.
+    pub fn kernel_cache(&self) -> bool {
+        self.settings.kernel_cache
+    }
+
+    /// Lets it, whatever the file says.
+    ///
+    /// ```
+    /// # fn main() -> rackmem::Result<()> {
+    /// use rackmem::Config;
+    ///
+    /// let mut config = Config::parse("nodes = ['10.0.0.1:7401']\nkernel_reads = 'eth0'")?;
+    /// config.set_kernel_cache()?;
+    /// assert!(config.kernel_cache());
+    /// assert!(Config::parse("nodes = ['10.0.0.1:7401']\nkernel_cache = true").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`OpenError::Config`] where the kernel answers no reads.
+    pub fn set_kernel_cache(&mut self) -> Result<(), OpenError> {
+        self.settings.kernel_cache = true;
         self.check()
     }
 

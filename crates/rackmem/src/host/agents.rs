@@ -1,5 +1,6 @@
 //! A node's home agent and cache agent, as the fabric calls them.
 
+use crate::bytes::desk::Desk;
 use crate::bytes::memory::GlobalMemory;
 use crate::bytes::node_cache::{NodeCache, Other};
 use crate::config::migration::Migration;
@@ -53,6 +54,8 @@ pub(crate) struct Agents {
     /// an epoch ends between packets.
     gate: RwLock<()>,
     pub cache: NodeCache,
+    /// What the kernel shares that answers for the cache agent.
+    pub desk: Option<Desk>,
     pub memory: GlobalMemory,
     /// Its home, in parts that are served side by side, and behind them the homes that groups keep.
     pub homes: Box<[Mutex<Home>]>,
@@ -99,7 +102,7 @@ pub(crate) struct Agents {
 impl Agents {
     pub fn new(
         (config, shards): (HomeConfig, Shards),
-        cache_bytes: usize,
+        (cache, desk): (NodeCache, Option<Desk>),
         lossy: bool,
         (migrating, policy): (Option<Migrating>, Migration),
         standing: Arc<CurrentView>,
@@ -122,7 +125,8 @@ impl Agents {
             standing,
             rebuilding,
             gate: RwLock::new(()),
-            cache: NodeCache::new(cache_bytes, config.block as usize),
+            cache,
+            desk,
             memory: GlobalMemory::new(config.block as usize, config.chunks, config.incarnation),
             homes: homes
                 .into_iter()
@@ -240,6 +244,10 @@ impl Agents {
     pub fn enter(&self, view: &View, net: &dyn Net) {
         let _nobody = self.gate.write().whole();
         self.objects.answer_in(None);
+        if let Some(desk) = &self.desk {
+            desk.close();
+            desk.forget();
+        }
         self.standing.adopt(view);
         self.objects.follow(view);
         self.kept.enter(view.epoch);

@@ -15,6 +15,7 @@ use crate::host::{hot, rows, told};
 use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Net, Receiver, words};
 use rackmem_proto::Output;
+use rackmem_proto::call::Executed;
 use rackmem_proto::engine::{
     self, Bounded, Change, CoherentHost, Copies, FlowCc, Gcp, Home, Host, Migrating, Note, Objects,
     Part, Payload, Recovery, Replicated,
@@ -342,6 +343,11 @@ impl CoherentHost for Here<'_> {
             // Nothing is ever kept, so there is nothing to share.
             None => section(&mut Copies::new(false)),
         }
+    }
+
+    fn executed(&mut self, header: &Header) -> Option<Executed> {
+        let desk = self.agents.desk.as_ref()?;
+        Some(desk.execute(header.requester, header.seq))
     }
 
     fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R> {

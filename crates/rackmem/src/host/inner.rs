@@ -94,6 +94,9 @@ impl NodeInner {
         }
         let lives = view.live.contains(self.id);
         agents.objects.answer_in(lives.then_some(view.epoch));
+        if let Some(desk) = agents.desk.as_ref().filter(|_| lives) {
+            desk.open(view.epoch, &view.incarnations);
+        }
         if let Some(names) = &agents.names {
             names.may_serve(view.epoch);
         }

@@ -1,5 +1,6 @@
 //! What a node and a rack have done, in figures.
 
+use crate::bytes::desk::KernelCacheCounts;
 use crate::data_plane::kernel::reads::KernelReadCounts;
 use crate::host::rebuilding::RebuildMetrics;
 use crate::host::replicated::CopyCounts;
@@ -162,6 +163,9 @@ pub struct NodeMetrics {
     pub events: EventCounts,
     /// Copies that others' writes have taken from this node.
     pub invalidated: u64,
+    /// What the kernel of this host has done with orders to invalidate copies, where it answers
+    /// them. What it has answered is not in `received`.
+    pub kernel_cache: Option<KernelCacheCounts>,
     /// Blocks this node's cache has provided to others.
     pub provided: u64,
     /// What its home agent has done.

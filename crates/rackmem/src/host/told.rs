@@ -1,5 +1,6 @@
 //! What a node tells a tool outside the rack of what it counts.
 
+use crate::bytes::desk::Desk;
 use crate::host::agents::Agents;
 use crate::host::families::{Metric, NODE_METRICS};
 use crate::host::locks::table::LockMetrics;
@@ -47,9 +48,12 @@ impl Agents {
         let load = |counter: &AtomicU64| counter.load(Relaxed);
         let home = self.home_counters();
         let shadow = self.shadow();
+        let kernel_cache = self.desk.as_ref().map(Desk::counts);
         NodeMetrics {
             events: self.events.events(),
-            invalidated: load(&self.counters.invalidated),
+            invalidated: load(&self.counters.invalidated)
+                + kernel_cache.map_or(0, |counts| counts.answered),
+            kernel_cache,
             provided: load(&self.counters.provided),
             ignored: load(&self.counters.ignored) + home.ignored,
             home,

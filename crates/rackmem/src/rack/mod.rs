@@ -15,7 +15,7 @@ mod unlocking;
 
 use crate::bytes::pending::Pending;
 use crate::config::{Config, Fabric, Settings};
-use crate::data_plane::kernel::reads::{self, ReadsInKernel};
+use crate::data_plane::kernel::reads::{self, Attached};
 use crate::data_plane::kernel::{KernelPlace, KernelSwitch};
 use crate::error::{LeaveError, OpenError, RackError};
 use crate::host::access::Access;
@@ -130,14 +130,14 @@ impl Rack {
         // Before anyone can send: the process that has the place is the node.
         let place = Place::take(config, End::Node(node as NodeId))?;
         // Before it has a place in the rack, so that a refusal disturbs nobody.
-        let reads = reads::attach(config, node as NodeId)?.map(Arc::new);
+        let attached = reads::attach(config, node as NodeId)?;
         let mut rack = Rack::of_processes(node, config)?;
         let (nodes, settings) = (config.nodes.len(), &config.settings);
         rack.wires = place.wires(settings, nodes)?;
         let role = Role::Node(node as NodeId);
         let mut seat = ControlPlane::take(config, role, |reach| place.knock(reach))?;
         let view = seat.view_before(role);
-        rack.add_networked_node(node as NodeId, (place, reads), nodes, settings, &view)?;
+        rack.add_networked_node(node as NodeId, (place, attached), nodes, settings, &view)?;
         rack.keep_memory()?;
         seat.follow(&rack.nodes[0].inner)?;
         rack.seat = Some(seat);
@@ -373,7 +373,7 @@ impl Rack {
                 (id as NodeId, count),
                 settings,
                 false,
-                (MAX_BODY, &reachable),
+                (MAX_BODY, &reachable, None),
                 &view,
             ));
             let end = End::Node(id as NodeId);
@@ -516,17 +516,18 @@ impl Rack {
     fn add_networked_node(
         &mut self,
         id: NodeId,
-        (place, reads): (Place, Option<Arc<ReadsInKernel>>),
+        (place, attached): (Place, Option<Attached>),
         nodes: usize,
         settings: &Settings,
         view: &View,
     ) -> Result<(), OpenError> {
-        let reachable = Reachable::new(place.host()).in_kernel(reads);
+        let (reads, shared) = attached.unzip();
+        let reachable = Reachable::new(place.host()).in_kernel(reads.map(Arc::new));
         let agents = Arc::new(agents(
             (id, nodes),
             settings,
             true,
-            (place.room(), &reachable),
+            (place.room(), &reachable, shared.flatten()),
             view,
         ));
         let (ports, wrap) = (place.ports(id), self.wires.ports(id));
@@ -715,6 +716,9 @@ impl Drop for Rack {
         for node in &self.nodes {
             node.inner.access.standing.close();
             node.inner.serve(false);
+            if let Some(desk) = &node.inner.access.agents.desk {
+                desk.close();
+            }
             node.inner.access.agents.objects.withdraw();
             node.inner.driver.close();
         }

@@ -1,5 +1,8 @@
 //! The parts that a process puts a rack together from.
 
+use crate::bytes::cache::Cache;
+use crate::bytes::desk::{Desk, SharedCache};
+use crate::bytes::node_cache::NodeCache;
 use crate::config::migration::Geometry;
 use crate::config::{Config, Settings};
 use crate::data_plane::kernel::{self, KernelSwitch};
@@ -76,11 +79,27 @@ fn stores(node: NodeId, settings: &Settings) -> Stores {
     Stores::new(folder, settings.disks.clone())
 }
 
+/// A node's cache, and what the kernel shares of it.
+fn cache(settings: &Settings, shared: Option<SharedCache>) -> (NodeCache, Option<Desk>) {
+    let size = (settings.cache, settings.block_size);
+    match shared {
+        None => (NodeCache::new(size.0, size.1), None),
+        Some(SharedCache {
+            desk,
+            tags,
+            controls,
+        }) => {
+            let sets = Cache::shared(size, (tags, controls));
+            (NodeCache::over(sets), Some(desk))
+        }
+    }
+}
+
 pub(crate) fn agents(
     (node, nodes): (NodeId, usize),
     settings: &Settings,
     lossy: bool,
-    (body, reachable): (usize, &Reachable),
+    (body, reachable, shared): (usize, &Reachable, Option<SharedCache>),
     view: &View,
 ) -> Agents {
     let config = HomeConfig {
@@ -113,7 +132,7 @@ pub(crate) fn agents(
     let count = (settings.home_shards).unwrap_or_else(|| cores().next_power_of_two() as u32);
     let mut agents = Agents::new(
         (config, Shards::new(count, config.block)),
-        settings.cache,
+        cache(settings, shared),
         lossy,
         (migrating, settings.migration),
         standing,

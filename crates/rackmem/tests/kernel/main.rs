@@ -1,8 +1,11 @@
-//! What runs in the kernel: copies and their homes behind a switch there, and objects that are read
-//! there. Hosts are network namespaces; native and generic mode.
+//! What runs in the kernel: copies and their homes behind a switch there, objects that are read
+//! there, and cached copies that are invalidated there. Hosts are network namespaces; native and
+//! generic mode.
 //!
 //! The processes of a test are this program again, with a part to play.
 
+#[cfg(feature = "xdp")]
+mod cache;
 #[cfg(feature = "xdp")]
 mod changes;
 #[cfg(feature = "xdp")]
@@ -25,6 +28,9 @@ fn main() {
             [part, reads, folder] if part == "play-home" => {
                 return reads::play_home(reads, folder.as_ref());
             }
+            [part, reads, folder] if part == "play-sharer" => {
+                return cache::play_sharer(reads, folder.as_ref());
+            }
             _ => {}
         }
         // As with the usual harness, a word chooses some.
@@ -40,6 +46,9 @@ fn main() {
         let mut passed = rig::run(&stories, chosen);
         if chosen("reads") {
             reads::run(&mut passed);
+        }
+        if chosen("cache") {
+            cache::run(&mut passed);
         }
         // As the usual harness says it; a failure would have ended the process.
         rig::say(format_args!(

@@ -181,6 +181,7 @@ impl Layout {
         let (config, given) = self.home(id, view);
         let cache = Cache::new(tags.len());
         let mut site = Site::new(config, (1, given, FIT), *view, cache, Product);
+        site.in_kernel = self.scenario.in_kernel;
         site.mutation = self.scenario.mutation;
         let mine = tags.iter().filter(|tag| tag.home().is_of(id));
         site.blocks = mine.copied().collect();

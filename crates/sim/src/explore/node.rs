@@ -5,6 +5,7 @@ use super::layout::Layout;
 use super::packet::{ExplorerPacket, Value};
 use super::thread::Thread;
 use super::watch::Seen;
+use super::witness::Witness;
 use crate::site::{Deed, Site, telling};
 use crate::world::Mutation;
 use rackmem_proto::engine::{Change, Part, part};
@@ -66,6 +67,8 @@ impl ExplorerNode {
     /// Its agents take a packet.
     pub fn hear(&mut self, packet: &ExplorerPacket, fx: &mut Effects<'_>) {
         self.site.take(&packet.header, packet.body);
+        fx.seen
+            .see_if(self.site.answered, Witness::AnsweredInKernel);
         self.follow(Some(packet.header.kind), fx);
     }
 

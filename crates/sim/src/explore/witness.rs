@@ -97,11 +97,13 @@ pub enum Witness {
     SavedFromLoss,
     /// A node that had gone on was cut off by the next epoch together with one that had not.
     CutOffApart,
+    /// The kernel of a node's host answered for its cache agent.
+    AnsweredInKernel,
 }
 
 impl Witness {
     /// All of them.
-    pub const ALL: [Witness; 45] = [
+    pub const ALL: [Witness; 46] = [
         Witness::TwoSharers,
         Witness::TwoReadersLock,
         Witness::RefusedLocked,
@@ -147,6 +149,7 @@ impl Witness {
         Witness::WentOnFirst,
         Witness::SavedFromLoss,
         Witness::CutOffApart,
+        Witness::AnsweredInKernel,
     ];
 
     /// Its name in reports: `two-sharers`.

@@ -98,12 +98,16 @@ pub struct Site<B: Form, X = Product> {
     pub locks: Locks<B>,
     /// What it has of the protocols that it speaks.
     pub part: X,
+    /// Whether the kernel of its host answers for its cache agent what it can.
+    pub in_kernel: bool,
     /// A defect.
     pub mutation: Option<Mutation>,
     /// What is to be carried out.
     pub deeds: Vec<Deed<B>>,
     /// Whether the packet at hand is for one of its requesters.
     pub passed: bool,
+    /// Whether the kernel has answered the packet at hand.
+    pub answered: bool,
     /// Its part in a rebuild; elsewhere while something happens to it.
     pub recovery: Recovery<B>,
     /// The block whose copy is held, or was until it was let go in this step.
@@ -231,9 +235,11 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
                 clock: 0,
             },
             part,
+            in_kernel: false,
             mutation: None,
             deeds: Vec::new(),
             passed: false,
+            answered: false,
             recovery: Recovery::new(MIN_BLOCK as u32, fit),
             held: None,
             before: Vec::new(),
@@ -250,7 +256,10 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
 
     /// A packet for its agents, and what it lets go on of a rebuild.
     pub fn take(&mut self, header: &Header, body: B::Body) {
-        self.passed = false;
+        (self.passed, self.answered) = (false, false);
+        if self.in_kernel && self.answered_in_kernel(header) {
+            return;
+        }
         self.memory.came = Some((*header, body));
         engine::packet(self, header);
         self.memory.came = None;

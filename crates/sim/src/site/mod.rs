@@ -12,6 +12,7 @@ mod cache;
 mod client;
 mod copied;
 mod host;
+mod in_kernel;
 mod locks;
 mod mutate;
 pub mod telling;

@@ -66,6 +66,14 @@ pub enum Mutation {
     TellOverEpochs,
     /// Who accepts the loss of a block frees the lock that another program holds on it (§6).
     FreeLockOnAccept,
+    /// The kernel answers for a cache agent in an epoch that the node has left.
+    AnswerAnyEpoch,
+    /// It answers what was executed before.
+    AnswerAgain,
+    /// It does not enter what it has executed.
+    AnswerUnnoted,
+    /// It acknowledges and leaves the copy.
+    AnswerAndKeep,
     /// One of locks, as their host may have it.
     Lock(LockDefect),
     /// One of what the engine does with locks.
@@ -103,8 +111,17 @@ impl Mutation {
         let all = Self::IN_ONE_EPOCH.iter().chain(&Self::OF_EPOCHS);
         let all = all.chain(&Self::OF_REBUILDS);
         let all = all.chain(&Self::OF_THE_NODE);
+        let all = all.chain(&Self::OF_THE_KERNEL);
         all.chain(&Self::OF_AN_ACCESS).copied()
     }
+
+    /// Those of a kernel that answers for a cache agent.
+    pub const OF_THE_KERNEL: [Mutation; 4] = [
+        Mutation::AnswerAnyEpoch,
+        Mutation::AnswerAgain,
+        Mutation::AnswerUnnoted,
+        Mutation::AnswerAndKeep,
+    ];
 
     /// Those of what a thread does that found no usable copy.
     pub const OF_AN_ACCESS: [Mutation; 11] = [

@@ -64,7 +64,7 @@ impl Home {
     fn new(test: &str, object: Option<&[u8]>) -> Option<Home> {
         let loaded = match object {
             None => ObjectReads::load(SLABS),
-            Some(object) => ObjectReads::load_object(object, SLABS),
+            Some(object) => ObjectReads::load_object(object, (SLABS, 1)),
         };
         let mut reads = match loaded {
             Ok(reads) => reads,

@@ -69,7 +69,11 @@ pub fn look(config: &Config) -> Finding {
         }
         None => {
             let memory = Size(reads.memory);
-            let what = format!("by the kernel at {interface}, {memory} for objects{told}");
+            let cache = match config.kernel_cache() {
+                true => "; cached copies are invalidated there, too",
+                false => "",
+            };
+            let what = format!("by the kernel at {interface}, {memory} for objects{told}{cache}");
             Finding::new(State::Found, what)
         }
     }

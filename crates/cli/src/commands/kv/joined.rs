@@ -28,6 +28,8 @@ pub struct Place<'a> {
     pub leave: LeaveArgs,
     /// The interface at which the kernel answers reads of its objects.
     pub kernel_reads: Option<&'a str>,
+    /// Whether it invalidates copies of its cache there, too.
+    pub kernel_cache: bool,
     pub metrics: &'a MetricsArgs,
 }
 
@@ -40,6 +42,9 @@ pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -
     }
     if let Some(interface) = place.kernel_reads {
         config.set_kernel_reads(interface)?;
+    }
+    if place.kernel_cache {
+        config.set_kernel_cache()?;
     }
     // The others of the rack may take minutes to come: a wrong address is an error now.
     listen::probe(&serve.listening(place.addr))?;

@@ -222,6 +222,9 @@ struct JoinArgs {
     /// Let the kernel answer reads of this node's objects at IFACE, IFACE/native or IFACE/skb
     #[arg(long, value_name = "IFACE", requires = "rack")]
     kernel_reads: Option<String>,
+    /// Let the kernel invalidate this node's cached copies, too (with --kernel-reads)
+    #[arg(long, requires = "rack")]
+    kernel_cache: bool,
     #[command(flatten)]
     leave: leaving::LeaveArgs,
     #[command(flatten)]
@@ -243,6 +246,7 @@ pub fn run(args: &KvArgs, json: bool) -> Result<Ended> {
                 fence: join.fence,
                 leave: join.leave,
                 kernel_reads: join.kernel_reads.as_deref(),
+                kernel_cache: join.kernel_cache,
                 metrics: &args.metrics,
             };
             joined::run(&place, serve, &args.rack_args.wires, json)

@@ -3,12 +3,17 @@
 use super::KernelPlace;
 use super::plane::{interface_mode, v4};
 use super::reads::{KernelReadCounts, ReadProgram, ReadsInKernel};
+use crate::bytes::cache::{CONTROL_WORDS, Cache, WAYS};
+use crate::bytes::desk::{Desk, SharedCache};
+use crate::bytes::table::Table;
 use crate::config::{Config, KernelMode, KernelReads};
 use crate::error::OpenError;
 use rackmem_fabric::shm::Lent;
+use rackmem_proto::flowcc::desk;
 use rackmem_proto::sabre::SLAB;
 use rackmem_proto::wire::NodeId;
 use rackmem_xdp::{ObjectReads, Served};
+use std::net::SocketAddrV4;
 use std::path::Path;
 
 struct Program {
@@ -21,7 +26,7 @@ pub(super) fn attach(
     reads: &KernelReads,
     config: &Config,
     node: NodeId,
-) -> Result<ReadsInKernel, OpenError> {
+) -> Result<(ReadsInKernel, Option<SharedCache>), OpenError> {
     let agent = config.nodes.get(usize::from(node));
     let agent = agent.ok_or_else(|| OpenError::Config(format!("there is no node {node}")))?;
     let served = Served {
@@ -31,7 +36,16 @@ pub(super) fn attach(
         base: 0,
     };
     let slabs = (reads.memory / SLAB) as u32;
-    let mut program = ObjectReads::load(slabs)?;
+    let settings = &config.settings;
+    let sets = match config.kernel_cache() {
+        true => Cache::sets_of(settings.cache, settings.block_size),
+        false => 0,
+    };
+    let mut program = ObjectReads::load_with_cache(slabs, sets as u32)?;
+    let cache = match sets {
+        0 => None,
+        sets => Some(cache(&program, config, (node, sets))?),
+    };
     // A slab in front says what the others have.
     let words = (slabs as usize + 1) * (SLAB as usize / 8);
     let memory = Lent::map(program.memory()?, words)?;
@@ -45,7 +59,26 @@ pub(super) fn attach(
         reads: program,
         served,
     });
-    Ok(ReadsInKernel::new(program, (memory, slabs), place))
+    let reads = ReadsInKernel::new(program, (memory, slabs), place);
+    Ok((reads, cache))
+}
+
+/// The tables of a node's cache, as the program has them.
+fn cache(
+    program: &ObjectReads,
+    config: &Config,
+    (node, sets): (NodeId, usize),
+) -> Result<SharedCache, OpenError> {
+    let addresses: Vec<SocketAddrV4> = config.nodes.iter().map(v4).collect::<Result<_, _>>()?;
+    let agent = addresses[usize::from(node)];
+    let [desk, tags, controls] = program.cache()?;
+    let nodes = addresses.iter().map(|addr| *addr.ip());
+    let words = Lent::map(desk, desk::WORDS)?;
+    Ok(SharedCache {
+        desk: Desk::new(words, (node, agent), nodes, sets),
+        tags: Table::lent(Lent::map(tags, sets * WAYS)?),
+        controls: Table::lent(Lent::map(controls, sets * WAYS * CONTROL_WORDS)?),
+    })
 }
 
 /// The mode to begin with: see [`KernelReads::mode`].

@@ -6,6 +6,7 @@
 //! not.
 
 use super::KernelPlace;
+use crate::bytes::desk::SharedCache;
 use crate::config::Config;
 use crate::error::OpenError;
 use rackmem_fabric::Whole;
@@ -172,9 +173,12 @@ impl When {
     }
 }
 
+/// A program, and what it shares of the node's cache, if the node wants that.
+pub(crate) type Attached = (ReadsInKernel, Option<SharedCache>);
+
 /// Loads the program and attaches it for a node, of which it answers nothing yet.
 #[cfg(feature = "xdp")]
-pub(crate) fn attach(config: &Config, node: NodeId) -> Result<Option<ReadsInKernel>, OpenError> {
+pub(crate) fn attach(config: &Config, node: NodeId) -> Result<Option<Attached>, OpenError> {
     let reads = config.kernel_reads();
     reads
         .map(|reads| super::objects::attach(reads, config, node))
@@ -183,7 +187,7 @@ pub(crate) fn attach(config: &Config, node: NodeId) -> Result<Option<ReadsInKern
 
 /// Why this build has no such program.
 #[cfg(not(feature = "xdp"))]
-pub(crate) fn attach(config: &Config, _: NodeId) -> Result<Option<ReadsInKernel>, OpenError> {
+pub(crate) fn attach(config: &Config, _: NodeId) -> Result<Option<Attached>, OpenError> {
     match config.kernel_reads() {
         None => Ok(None),
         Some(_) => Err(OpenError::Kernel {

@@ -1,11 +1,16 @@
 //! The rows of a node.
 
 use super::{Metric, one, packets, several};
+use crate::bytes::desk::KernelCacheCounts;
 use crate::host::metrics::{NodeMetrics, ShadowMetrics};
 use crate::host::told::NodeReport as N;
 
 fn shadow(metrics: &NodeMetrics) -> ShadowMetrics {
     metrics.shadow.unwrap_or_default()
+}
+
+fn kernel_cache(report: &N) -> KernelCacheCounts {
+    report.metrics.kernel_cache.unwrap_or_default()
 }
 
 /// What can be watched of a node.
@@ -63,6 +68,20 @@ pub const NODE_METRICS: &[Metric<N>] = &[
         "copies_invalidated",
         "Copies that writes of other nodes have taken",
         &[("", |n: &N| n.metrics.invalidated)],
+    ),
+    several(
+        ("kernel_invalidations", "outcome"),
+        "Orders to invalidate copies that came to the program in the kernel: answered, or why passed",
+        &[
+            ("answered", |n: &N| kernel_cache(n).answered),
+            ("not_of_now", |n: &N| kernel_cache(n).not_of_now),
+            ("asks", |n: &N| kernel_cache(n).asks),
+            ("no_way", |n: &N| kernel_cache(n).no_way),
+            ("absent", |n: &N| kernel_cache(n).absent),
+            ("locked", |n: &N| kernel_cache(n).locked),
+            ("written", |n: &N| kernel_cache(n).written),
+            ("again", |n: &N| kernel_cache(n).again),
+        ],
     ),
     one(
         "blocks_provided",

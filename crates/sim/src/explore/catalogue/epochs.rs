@@ -6,9 +6,10 @@ use super::super::scenario::Op::{
 };
 use super::super::scenario::{Failure, Scenario};
 use super::super::witness::Witness::{
-    CameBack, CutOffApart, DroppedWithHome, Fenced, FencedHeld, Fetched, HomeGone, IgnoredPast,
-    LossAccepted, LossAcceptedUnderLock, LostWithNode, Migrated, RebuildCutOff, Rescued, Returned,
-    SavedFromLoss, StoreRefused, Stored, ToldAgain, ToldLost, WentOnFirst, WrittenInPlace,
+    AnsweredInKernel, CameBack, CutOffApart, DroppedWithHome, Fenced, FencedHeld, Fetched,
+    HomeGone, IgnoredPast, LossAccepted, LossAcceptedUnderLock, LostWithNode, Migrated,
+    RebuildCutOff, Rescued, Returned, SavedFromLoss, StoreRefused, Stored, ToldAgain, ToldLost,
+    WentOnFirst, WrittenInPlace,
 };
 use super::{BASE, MORE, NONE, SOME, SWITCH, and_epochs, and_moves, on, size};
 
@@ -89,6 +90,20 @@ pub const EPOCHS: &[Scenario] = &[
         deep: and_epochs(SOME, 1),
         sometimes: &[Stored, StoreRefused, Fenced],
         size: size(32_126, 61_647),
+        ..BASE
+    },
+    Scenario {
+        name: "kernel-epoch",
+        shows: "the kernel of a sharer's host invalidates in the epoch that the sharer serves in, and in no other",
+        programs: &[on(1, &[Read(0), Write(0)]), on(2, &[Read(0), Read(0)])],
+        homes: &[0],
+        late: true,
+        in_kernel: true,
+        failures: &[Failure::Nothing],
+        budget: and_epochs(NONE, 1),
+        deep: and_epochs(SOME, 1),
+        sometimes: &[AnsweredInKernel, Fenced, IgnoredPast],
+        size: size(57_283, 157_633),
         ..BASE
     },
     Scenario {

@@ -74,6 +74,7 @@ const BASE: Scenario = Scenario {
     in_switch: &[],
     failures: &[],
     inside: false,
+    in_kernel: false,
     budget: SOME,
     deep: MORE,
     segments: 1,

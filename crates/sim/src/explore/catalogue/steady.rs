@@ -5,9 +5,9 @@ use super::super::scenario::Op::{
 };
 use super::super::scenario::Scenario;
 use super::super::witness::Witness::{
-    AnsweredAgain, Collided, EvictedClean, EvictedDirty, Fetched, Gathered, GrantedAfterRefusal,
-    GrantedBySwitch, HeldTogether, IgnoredOld, Migrated, PassedOnAfterMove, Recalled,
-    RefusedInvalid, RefusedLocked, RefusedMoved, Returned, Stayed, StoreRefused, Stored,
+    AnsweredAgain, AnsweredInKernel, Collided, EvictedClean, EvictedDirty, Fetched, Gathered,
+    GrantedAfterRefusal, GrantedBySwitch, HeldTogether, IgnoredOld, Migrated, PassedOnAfterMove,
+    Recalled, RefusedInvalid, RefusedLocked, RefusedMoved, Returned, Stayed, StoreRefused, Stored,
     TailWaited, TwoReadersLock, TwoSharers, UnlockAfterMove, UnlockedAgain, UpgradedOverSharers,
     WaitedForNeighbour, WrittenBackUnderRead, WrittenInPlace,
 };
@@ -116,6 +116,26 @@ pub const STEADY: &[Scenario] = &[
         programs: &[on(1, &[Read(0), Write(0)]), on(2, &[Read(0), Write(0)])],
         sometimes: &[UpgradedOverSharers, RefusedInvalid, GrantedAfterRefusal],
         size: size(630_465, 1_924_162),
+        ..BASE
+    },
+    Scenario {
+        name: "kernel-upgrade",
+        shows: "the kernel of a sharer's host invalidates its copy, once, beside the sharer's agent",
+        programs: &[on(1, &[Read(0), Write(0)]), on(2, &[Read(0), Read(0)])],
+        homes: &[0],
+        in_kernel: true,
+        sometimes: &[AnsweredInKernel, AnsweredAgain, UpgradedOverSharers],
+        size: size(159_786, 494_549),
+        ..BASE
+    },
+    Scenario {
+        name: "kernel-writers",
+        shows: "the same where sharers write: what was written here is the agent's to give up",
+        programs: &[on(1, &[Write(0), Write(0)]), on(2, &[Read(0), Write(0)])],
+        homes: &[0],
+        in_kernel: true,
+        sometimes: &[AnsweredInKernel, WrittenBackUnderRead, UpgradedOverSharers],
+        size: size(478_877, 1_525_397),
         ..BASE
     },
     Scenario {

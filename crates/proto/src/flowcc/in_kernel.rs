@@ -1,0 +1,255 @@
+//! What of a cache agent's work the kernel of the node's host may do, where it shares the cache's
+//! control words with the node (`switch/xdp/cache.h` is the same rule in C).
+//!
+//! It is one more thread of the agent, which never waits: it takes an entry's lock bit or leaves
+//! the packet to the node, and what it answers is what [`react`](super::cache_agent::react) would.
+//! That is an invalidation of a copy that was read and never written here: such a copy goes without
+//! a byte, and nobody has noted anything of it but that the request was executed.
+
+use super::LocalStatus;
+use crate::call::Executed;
+use crate::engine::is_current;
+use crate::wire::{Contract, Flags, GlobalStatus, Header, Kind, NodeId, Reason};
+
+/// The cache's entry that has a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KernelEntry {
+    /// What the node may do with it.
+    pub status: LocalStatus,
+    /// Somebody has its lock bit: a store is under way, or another step of the agent.
+    pub locked: bool,
+    /// It was written here since it came: home may not have it yet, which the node has noted.
+    pub written: bool,
+}
+
+/// What the kernel sees of a node when a packet comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KernelView {
+    /// The node.
+    pub me: NodeId,
+    /// The epoch that the node serves in. `None`: it serves nobody, or is not to be answered for.
+    pub epoch: Option<u32>,
+    /// The incarnation of the requester's node in it.
+    pub incarnation: u32,
+    /// The entry that has the packet's block, if one does.
+    pub entry: Option<KernelEntry>,
+    /// How the packet relates to what the agent has executed.
+    pub executed: Executed,
+    /// Whether the kernel knows how the requester is reached.
+    pub reaches: bool,
+}
+
+/// Why a packet for the cache agent is the node's own to answer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Passed {
+    /// Of another epoch or incarnation than the node serves, or it serves none.
+    NotOfNow,
+    /// It wants data, or something else than an acknowledgement to its requester.
+    Asks,
+    /// No entry has the block: it is a page, it has left, or this comes late.
+    Absent,
+    /// Where its requester is reached is not known.
+    NoWay,
+    /// The entry is locked.
+    Locked,
+    /// The copy was written here.
+    Written,
+    /// Not for the first time.
+    Again,
+}
+
+/// Whether this is an order to a cache agent that the kernel knows: any other packet passes it, and
+/// is not counted.
+pub fn concerns(header: &Header) -> bool {
+    let kind = matches!(header.kind, Kind::WriteMiss | Kind::WriteShared);
+    kind && header.flags.has(Flags::GRANTED)
+        && header.status != GlobalStatus::Unshared
+        && header.tag.is_under(Contract::Coherent)
+}
+
+/// The acknowledgement to the requester: with it the request is executed and the entry is empty, in
+/// one step. Or why the packet is left to the node, as it came, with nothing changed.
+pub fn answer(view: &KernelView, header: &Header) -> Result<Header, Passed> {
+    let serves = |epoch| is_current(header, epoch, |_| view.incarnation);
+    if !view.epoch.is_some_and(serves) {
+        return Err(Passed::NotOfNow);
+    }
+    // Who counts invalidations of the switch's entries is the node (§5.2.2).
+    let acknowledges = concerns(header)
+        && header.flags == Flags::GRANTED
+        && header.status == GlobalStatus::Shared
+        && header.reason == Reason::None;
+    if !acknowledges {
+        return Err(Passed::Asks);
+    }
+    if !view.reaches {
+        return Err(Passed::NoWay);
+    }
+    match view.entry {
+        None => Err(Passed::Absent),
+        Some(entry) if entry.locked => Err(Passed::Locked),
+        Some(entry) if entry.status == LocalStatus::Invalid => Err(Passed::Absent),
+        Some(entry) if entry.written || entry.status == LocalStatus::Modified => {
+            Err(Passed::Written)
+        }
+        Some(_) if view.executed != Executed::New => Err(Passed::Again),
+        Some(_) => Ok(header.answer(Kind::Ack, view.me)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Outputs;
+    use crate::flowcc::cache_agent::react;
+    use crate::wire::{RequesterId, Seq, Tag};
+
+    fn packet(kind: Kind, flags: Flags, status: GlobalStatus) -> Header {
+        let who = RequesterId { node: 1, slot: 3 };
+        let mut header = Header::request(kind, 7, Tag(0x1000), who, Seq(9));
+        (header.flags, header.status, header.incarnation) = (flags, status, 2);
+        header
+    }
+
+    fn view() -> KernelView {
+        KernelView {
+            me: 0,
+            epoch: Some(7),
+            incarnation: 2,
+            entry: Some(KernelEntry {
+                status: LocalStatus::Shared,
+                locked: false,
+                written: false,
+            }),
+            executed: Executed::New,
+            reaches: true,
+        }
+    }
+
+    const SHARED: GlobalStatus = GlobalStatus::Shared;
+
+    /// Whatever the packet and the entry: what it answers is all that the agent would do.
+    #[test]
+    fn it_answers_what_the_agent_would() {
+        let statuses = [GlobalStatus::Unshared, SHARED, GlobalStatus::Modified];
+        let locals = [
+            LocalStatus::Invalid,
+            LocalStatus::Shared,
+            LocalStatus::Modified,
+        ];
+        let mut answered = 0;
+        for &kind in Kind::ALL {
+            for flags in 0..=Flags::KNOWN {
+                for status in statuses {
+                    let header = packet(kind, Flags(flags), status);
+                    for local in locals {
+                        let entry = view().entry.map(|entry| KernelEntry {
+                            status: local,
+                            ..entry
+                        });
+                        let Ok(ack) = answer(&KernelView { entry, ..view() }, &header) else {
+                            continue;
+                        };
+                        answered += 1;
+                        let mut outputs = Outputs::default();
+                        let done = react(0, &header, local, Executed::New, true, &mut outputs);
+                        assert_eq!(done.next, LocalStatus::Invalid);
+                        assert!(!done.retain);
+                        let sent: alloc::vec::Vec<_> = outputs.iter().collect();
+                        assert_eq!(sent.len(), 1);
+                        assert_eq!(sent[0].header, ack);
+                        assert_eq!(sent[0].to, crate::Dest::Requester(header.requester));
+                    }
+                }
+            }
+        }
+        assert_eq!(answered, 2);
+    }
+
+    #[test]
+    fn what_is_not_for_it_passes() {
+        let good = packet(Kind::WriteShared, Flags::GRANTED, SHARED);
+        assert!(concerns(&good) && answer(&view(), &good).is_ok());
+        let entry = view().entry.unwrap();
+        let with = |entry| KernelView {
+            entry: Some(entry),
+            ..view()
+        };
+        let locked = KernelEntry {
+            locked: true,
+            ..entry
+        };
+        let written = KernelEntry {
+            written: true,
+            ..entry
+        };
+        let cases = [
+            (
+                KernelView {
+                    reaches: false,
+                    ..view()
+                },
+                Passed::NoWay,
+            ),
+            (
+                KernelView {
+                    epoch: None,
+                    ..view()
+                },
+                Passed::NotOfNow,
+            ),
+            (
+                KernelView {
+                    epoch: Some(8),
+                    ..view()
+                },
+                Passed::NotOfNow,
+            ),
+            (
+                KernelView {
+                    incarnation: 3,
+                    ..view()
+                },
+                Passed::NotOfNow,
+            ),
+            (
+                KernelView {
+                    entry: None,
+                    ..view()
+                },
+                Passed::Absent,
+            ),
+            (with(locked), Passed::Locked),
+            (with(written), Passed::Written),
+            (
+                KernelView {
+                    executed: Executed::Again,
+                    ..view()
+                },
+                Passed::Again,
+            ),
+            (
+                KernelView {
+                    executed: Executed::Old,
+                    ..view()
+                },
+                Passed::Again,
+            ),
+        ];
+        for (view, why) in cases {
+            assert_eq!(answer(&view, &good), Err(why));
+        }
+        for flags in [
+            Flags::PROVIDER,
+            Flags::GATHER,
+            Flags::IN_SWITCH,
+            Flags::DATA,
+        ] {
+            let asks = packet(Kind::WriteMiss, Flags::GRANTED.and(flags), SHARED);
+            assert_eq!(answer(&view(), &asks), Err(Passed::Asks), "{flags:?}");
+        }
+        for kind in [Kind::ReadMiss, Kind::Unlock, Kind::EvictShared] {
+            assert!(!concerns(&packet(kind, Flags::GRANTED, SHARED)));
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Cached copies that the kernel of a sharer's host takes away: while the sharer reads, while it is
+//! stopped, and over an epoch.
+//!
+//! The sharer is a process of its own, which is told what to do by lines; the home, the writer and
+//! a member that goes are nodes of the test, each in a namespace of its own.
+
+use crate::rig::{eventually, say};
+use rackmem::{Config, Node, OpenError, Rack};
+use rackmem_hosts::{Hosts, Place, UPLINK, address, port};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+const HOSTS: usize = 4;
+const SHARER: usize = 0;
+const WRITER: usize = 1;
+const HOME: usize = 2;
+const GUEST: usize = 3;
+const PORT: u16 = 7400;
+/// Upgrades over a sharer.
+const ROUNDS: u64 = 200;
+/// Writes beside a thread that reads on.
+const BESIDE: u64 = 3_000;
+
+fn config(folder: &Path, reads: Option<&str>) -> Config {
+    let nodes = (0..HOSTS).map(|host| format!("\"{}:{PORT}\"", address(Place::Host(host))));
+    let nodes: Vec<String> = nodes.collect();
+    let text = format!(
+        "fabric = \"udp\"\nmode = \"home-only\"\nnodes = [{}]\nmembership = \"dir:{}\"\n\
+         memory = {}\ncache = {}\npatience = '60s'\nlease = '15s'\n",
+        nodes.join(", "),
+        folder.display(),
+        64 << 20,
+        1 << 20,
+    );
+    let text = match reads {
+        Some(reads) => format!(
+            "{text}kernel_reads = \"{reads}\"\nobject_memory = \"64K\"\nkernel_cache = true\n"
+        ),
+        None => text,
+    };
+    Config::parse(&text).expect("a configuration")
+}
+
+/// The sharer's part: one line in, one line out.
+pub fn play_sharer(reads: &str, folder: &Path) {
+    let rack = match Rack::join(&config(folder, Some(reads)), SHARER) {
+        Ok(rack) => rack,
+        Err(OpenError::Kernel { code, why }) => return say(format_args!("refused {code} {why}")),
+        Err(error) => panic!("{error}"),
+    };
+    let node = rack.node(SHARER);
+    say(format_args!("ready"));
+    let mut lines = std::io::stdin().lock().lines().map_while(Result::ok);
+    while let Some(line) = lines.next() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |word: &str| word.parse::<u64>().expect("a number");
+        match words[..] {
+            ["read", addr] => say(format_args!(
+                "{}",
+                node.load(number(addr)).expect("a value")
+            )),
+            ["write", addr, value] => {
+                node.store(number(addr), number(value)).expect("a copy");
+                say(format_args!("done"));
+            }
+            // Until another line comes: what is read never goes back.
+            ["watch", addr] => {
+                let (addr, ends) = (number(addr), AtomicBool::new(false));
+                let last = std::thread::scope(|scope| {
+                    let watcher = scope.spawn(|| watch(&node, addr, &ends));
+                    lines.next();
+                    ends.store(true, Relaxed);
+                    watcher.join().expect("it never goes back")
+                });
+                say(format_args!("{last}"));
+            }
+            _ => {
+                let metrics = node.metrics();
+                let kernel = metrics.kernel_cache.expect("a program");
+                let (answered, passed) = (kernel.answered, kernel.passed());
+                let rest = metrics.invalidated - answered;
+                say(format_args!("{answered} {passed} {rest} {kernel:?}"));
+            }
+        }
+    }
+}
+
+fn watch(node: &Node, addr: u64, ends: &AtomicBool) -> u64 {
+    let mut last = node.load(addr).expect("a value");
+    say(format_args!("watching"));
+    while !ends.load(Relaxed) {
+        let now = node.load(addr).expect("a value");
+        assert!(now >= last, "{last} and then {now}");
+        last = now;
+        std::thread::yield_now();
+    }
+    last
+}
+
+/// The sharer's process.
+struct Sharer {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Sharer {
+    fn start(hosts: &Hosts, reads: &str, folder: &Path) -> (Sharer, String) {
+        let own = std::env::current_exe().expect("this program");
+        let mut command = hosts.command(Place::Host(SHARER), own);
+        command.args(["play-sharer", reads]).arg(folder);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("a process");
+        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        let _ = stdout.read_line(&mut line);
+        let stdin = child.stdin.take();
+        let sharer = Sharer {
+            child,
+            stdin,
+            stdout,
+        };
+        (sharer, line.trim().to_owned())
+    }
+
+    fn tell(&mut self, line: &str) -> String {
+        let stdin = self.stdin.as_mut().expect("it listens");
+        writeln!(stdin, "{line}").expect("it lives");
+        let mut said = String::new();
+        let _ = self.stdout.read_line(&mut said);
+        said.trim().to_owned()
+    }
+
+    fn read(&mut self, addr: u64) -> u64 {
+        let said = self.tell(&format!("read {addr}"));
+        said.parse().unwrap_or_else(|_| panic!("no value: {said}"))
+    }
+
+    /// Copies that its kernel has taken, orders that passed, and copies that its agent has taken.
+    fn counts(&mut self) -> [u64; 3] {
+        let said = self.tell("count");
+        let figures: Vec<u64> = said.split(' ').take(3).flat_map(str::parse).collect();
+        figures
+            .try_into()
+            .unwrap_or_else(|_| panic!("no figures: {said}"))
+    }
+
+    fn signal(&self, signal: i32) {
+        let pid = i32::try_from(self.child.id()).expect("a process");
+        // SAFETY: a signal to a process that this one has started and not waited for.
+        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    }
+}
+
+impl Drop for Sharer {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn run(passed: &mut usize) {
+    if let Err(error) = Hosts::probe() {
+        return say(format_args!(
+            "skipped: copies invalidated in the kernel: {error}"
+        ));
+    }
+    for mode in ["skb", "native"] {
+        *passed += usize::from(in_mode(mode));
+    }
+}
+
+/// Whether a program is attached to the sharer's interface.
+fn attached(hosts: &Hosts) -> bool {
+    let namespace = hosts.namespace(Place::Host(SHARER));
+    let shown = Command::new("ip")
+        .args(["-n", &namespace, "link", "show", UPLINK])
+        .output()
+        .expect("`ip`, which made the rack");
+    String::from_utf8_lossy(&shown.stdout).contains("xdp")
+}
+
+fn in_mode(mode: &str) -> bool {
+    let hosts = Hosts::start(HOSTS).expect("namespaces");
+    let folder = hosts.folder().join("members");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    // In native mode the other end of the cable has to poll.
+    let polls = hosts
+        .command(Place::Switch, "ethtool")
+        .args(["-K", &port(SHARER), "gro", "on"])
+        .status();
+    assert!(polls.expect("`ethtool`").success());
+    let (mut sharer, line) = Sharer::start(&hosts, &format!("{UPLINK}/{mode}"), &folder);
+    if line != "ready" {
+        // Whoever may not load programs is told so by another kind.
+        assert!(line.starts_with("refused permission"), "{mode}: {line}");
+        say(format_args!("skipped: cache_{mode}: {line}"));
+        return false;
+    }
+    assert!(attached(&hosts));
+    let config = config(&folder, None);
+    let at = |host, story: &mut (dyn FnMut() -> String + Send)| {
+        let told = hosts.within(Place::Host(host), story);
+        told.expect("a namespace")
+    };
+    let told = at(HOME, &mut || {
+        // A thread's sockets are of the namespace that it is in.
+        let home = Rack::join(&config, HOME).expect("a place");
+        let make = || home.node(HOME).alloc_isolated(0u64).expect("memory").addr();
+        let addrs = [make(), make()];
+        at(WRITER, &mut || {
+            let writer = Rack::join(&config, WRITER).expect("a place");
+            let writer = writer.node(WRITER);
+            story(mode, &hosts, &config, (&writer, addrs), &mut sharer)
+        })
+    });
+    drop(sharer.stdin.take());
+    assert!(sharer.child.wait().expect("it ends").success(), "{mode}");
+    assert!(!attached(&hosts), "{mode}: left behind");
+    drop(sharer);
+    hosts.tear_down().expect("nothing is left");
+    say(format_args!("test cache_{mode} ... ok ({told})"));
+    true
+}
+
+fn story(
+    mode: &str,
+    hosts: &Hosts,
+    config: &Config,
+    (writer, [addr, other]): (&Node, [u64; 2]),
+    sharer: &mut Sharer,
+) -> String {
+    // Both have a copy, and their events on it have long ended when the sharer is stopped.
+    assert_eq!((sharer.read(other), writer.load(other)), (0, Ok(0)));
+    let upgraded = upgrades_over_a_sharer(mode, writer, sharer, addr);
+    what_was_written_there_is_the_agents(writer, sharer, addr);
+    while_it_is_stopped(mode, writer, sharer, other);
+    let beside = beside_a_reader(writer, sharer, addr);
+    over_an_epoch(mode, hosts, config, writer, sharer, addr);
+    format!("{upgraded}; {beside}")
+}
+
+/// One upgrade: both have a copy, then the writer's value is the only one.
+fn upgrade(writer: &Node, sharer: &mut Sharer, addr: u64, value: u64) {
+    writer.load(addr).expect("a copy");
+    let before = writer.load(addr).expect("a copy");
+    assert_eq!(sharer.read(addr), before);
+    writer.store(addr, value).expect("the right to write");
+}
+
+/// As soon as the kernel has heard from the writer's node, it answers all.
+fn upgrades_over_a_sharer(mode: &str, writer: &Node, sharer: &mut Sharer, addr: u64) -> String {
+    let mut value = 0;
+    let mut next = || {
+        value += 1;
+        value
+    };
+    eventually("the kernel answers", || {
+        upgrade(writer, sharer, addr, next());
+        sharer.counts()[0] > 0
+    });
+    let before = sharer.counts();
+    for _ in 0..ROUNDS {
+        let value = next();
+        upgrade(writer, sharer, addr, value);
+        assert_eq!(sharer.read(addr), value, "{mode}");
+    }
+    let now = sharer.counts();
+    let (by_kernel, by_agent) = (now[0] - before[0], now[2] - before[2]);
+    // Where the machine is loaded an order may come while a thread is at the entry.
+    assert!(by_kernel >= ROUNDS / 2, "{mode}: {before:?}, {now:?}");
+    format!("{by_kernel} copies taken by the kernel, {by_agent} by the agent")
+}
+
+/// Its home may not have what was written there, which the agent has noted.
+fn what_was_written_there_is_the_agents(writer: &Node, sharer: &mut Sharer, addr: u64) {
+    assert_eq!(sharer.tell(&format!("write {addr} 5000")), "done");
+    let before = sharer.counts();
+    assert_eq!(writer.load(addr), Ok(5000));
+    writer.store(addr, 5001).expect("the right to write");
+    // It counts when it has answered.
+    eventually("the agent takes it", || sharer.counts()[2] > before[2]);
+    assert_eq!(sharer.counts()[0], before[0]);
+    assert_eq!(sharer.read(addr), 5001);
+}
+
+/// Nobody there can take an order, and it is acknowledged.
+fn while_it_is_stopped(mode: &str, writer: &Node, sharer: &mut Sharer, addr: u64) {
+    assert_eq!(sharer.read(addr), 0);
+    let before = sharer.counts();
+    sharer.signal(libc::SIGSTOP);
+    let written = writer.store(addr, 7);
+    sharer.signal(libc::SIGCONT);
+    assert_eq!(written, Ok(()), "{mode}");
+    assert_eq!(sharer.read(addr), 7, "{mode}");
+    let now = sharer.counts();
+    assert_eq!(now[0], before[0] + 1, "{mode}: {before:?}, {now:?}");
+}
+
+/// A thread that reads on sees each value that it sees in order, and the last one.
+fn beside_a_reader(writer: &Node, sharer: &mut Sharer, addr: u64) -> String {
+    let before = sharer.counts();
+    assert_eq!(sharer.tell(&format!("watch {addr}")), "watching");
+    let last = 10_000 + BESIDE;
+    for value in 10_000..=last {
+        writer.store(addr, value).expect("the right to write");
+        // What is not taken away in between is written at once.
+        if value % 16 == 0 {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+    let seen: u64 = sharer.tell("stop").parse().expect("a value");
+    assert!((10_000..=last).contains(&seen) || seen == 5001, "{seen}");
+    assert_eq!(sharer.read(addr), last);
+    let now = sharer.counts();
+    let (by_kernel, by_agent) = (now[0] - before[0], now[2] - before[2]);
+    format!("beside a reader {by_kernel} by the kernel, {by_agent} by the agent")
+}
+
+/// A member dies: the kernel answers in the epoch that begins.
+fn over_an_epoch(
+    mode: &str,
+    hosts: &Hosts,
+    config: &Config,
+    writer: &Node,
+    sharer: &mut Sharer,
+    addr: u64,
+) {
+    let epoch = || writer.report().epoch;
+    let guest = hosts.within(Place::Host(GUEST), || {
+        let guest = Rack::join(config, GUEST).expect("a place");
+        eventually("it is a member", || guest.node(GUEST).load(addr).is_ok());
+        epoch()
+        // Without a word, as a crash does.
+    });
+    let before = guest.expect("a namespace");
+    eventually("an epoch begins", || epoch() > before);
+    let mut value = 20_000;
+    let answered = sharer.counts()[0];
+    eventually("the kernel answers in it", || {
+        value += 1;
+        upgrade(writer, sharer, addr, value);
+        assert_eq!(sharer.read(addr), value, "{mode}");
+        sharer.counts()[0] > answered
+    });
+}

@@ -1,0 +1,202 @@
+// Orders to a node's cache agent that need no byte of a block (crates/proto/src/flowcc/in_kernel.rs): a copy that was read and
+// never written here is invalidated by the entry's own control word, which the node's threads take for the same, and its
+// requester gets the acknowledgement. Nobody at the node is woken. What is not answered passes, unchanged, to the agent.
+#pragma once
+#include "serve.h"
+#include "tables.gen.h"
+
+/// A control word (crates/rackmem/src/bytes/cache.rs).
+#define ENTRY_LOCKED 1ull
+#define ENTRY_STATUS 6ull
+#define ENTRY_SHARED 2ull
+#define ENTRY_VERSION 8ull
+#define WAYS 8
+#define CONTRACT_COHERENT 0
+
+struct desk {
+	__u64 words[DESK_WORDS];
+};
+
+struct tags {
+	__u64 way[WAYS];
+};
+
+struct control {
+	__u64 word;
+	__u64 tag;
+	__u32 used;
+	__u32 written;
+	__u64 unused[5];
+};
+
+struct controls {
+	struct control way[WAYS];
+};
+
+_Static_assert(sizeof(struct control) == LINE, "an entry's control has a line of its own");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct desk);
+} DESK SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tags);
+} TAGS SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct controls);
+} CONTROLS SEC(".maps");
+
+/// What became of an order: in this order in the desk's counts.
+enum cached { CACHED_ANSWER, CACHED_NOT_OF_NOW, CACHED_ASKS, CACHED_NO_WAY, CACHED_ABSENT, CACHED_LOCKED, CACHED_WRITTEN, CACHED_AGAIN };
+
+/// A well-formed packet of the rack without a body, in one datagram.
+always struct wire_header *bare_packet(struct xdp_md *ctx)
+{
+	void *frame = (void *)(long)ctx->data;
+	if (frame + OWN_AT > (void *)(long)ctx->data_end)
+		return NULL;
+	const struct ethhdr *eth = frame;
+	const struct iphdr *ip = frame + 14;
+	const struct udphdr *udp = frame + 34;
+	struct wire_header *wire = frame + CARRIER_LEN;
+	bool whole = eth->h_proto == bpf_htons(ETH_P_IP) && *(__u8 *)ip == 0x45 && ip->protocol == IPPROTO_UDP &&
+		     !(ip->frag_off & bpf_htons(0x3fff)) && ip->tot_len == bpf_htons(OWN_AT - 14) &&
+		     udp->len == bpf_htons(OWN_AT - 34);
+	return whole && wire->magic == bpf_htons(WIRE_MAGIC) && wire->version == WIRE_VERSION && !wire->body_len ? wire : NULL;
+}
+
+/// Where packets of a node come from is where it is reached. Its address is the rack's file's.
+always void learn(struct desk *desk, const struct ethhdr *eth, const struct iphdr *ip, const struct wire_header *wire)
+{
+	__u32 sender = bpf_ntohs(wire->sender);
+	if (sender >= MAX_NODES || desk->words[DESK_ADDRESSES + sender] != ip->saddr)
+		return;
+	__u64 mac = 0;
+	__builtin_memcpy(&mac, eth->h_source, 6);
+	__u64 *known = &desk->words[DESK_MACS + (sender & (MAX_NODES - 1))];
+	if (load(known) != mac)
+		*(volatile __u64 *)known = mac;
+}
+
+/// Takes the entry's lock bit, empties it and enters the request, or changes nothing.
+always enum cached take_away(struct desk *desk, const struct wire_header *wire)
+{
+	__u64 tag = bpf_be64_to_cpu(wire->tag), seq = bpf_be64_to_cpu(wire->seq);
+	__u64 mixed = (tag >> 8) * 0x9e3779b97f4a7c15ull;
+	__u32 set = (mixed >> 24) & desk->words[DESK_SET_MASK];
+	struct tags *tags = bpf_map_lookup_elem(&TAGS, &set);
+	struct controls *controls = bpf_map_lookup_elem(&CONTROLS, &set);
+	if (!tags || !controls)
+		return CACHED_ABSENT;
+	__u32 way = WAYS;
+#pragma unroll
+	for (__u32 nth = 0; nth < WAYS; nth++)
+		if (load(&tags->way[nth]) == (tag | 1))
+			way = nth;
+	if (way >= WAYS)
+		return CACHED_ABSENT;
+	struct control *control = &controls->way[way & (WAYS - 1)];
+	__u64 word = load(&control->word);
+	if (PLANT != 11 && word & ENTRY_LOCKED)
+		return CACHED_LOCKED;
+	if (!(word & ENTRY_STATUS))
+		return CACHED_ABSENT;
+	if (__sync_val_compare_and_swap(&control->word, word, word | ENTRY_LOCKED) != word)
+		return CACHED_LOCKED;
+	enum cached did = CACHED_ANSWER;
+	__u32 row = 2 * (wire->node % MAX_NODES * MAX_REQUESTERS + wire->slot % MAX_REQUESTERS) + (seq & 1);
+	// As above, for the verifier.
+	asm volatile("" : "+r"(row));
+	__u64 *executed = &desk->words[DESK_ROWS + (row & (2 * MAX_NODES * MAX_REQUESTERS - 1))];
+	__u64 before = load(executed);
+	if (load(&control->tag) != (tag | 1))
+		did = CACHED_ABSENT;
+	else if (PLANT != 12 && ((word & ENTRY_STATUS) != ENTRY_SHARED || *(volatile __u32 *)&control->written))
+		did = CACHED_WRITTEN;
+	else if (PLANT != 13 && (seq <= before || __sync_val_compare_and_swap(executed, before, seq) != before))
+		did = CACHED_AGAIN;
+	if (did != CACHED_ANSWER) {
+		__sync_lock_test_and_set(&control->word, word);
+		return did;
+	}
+	*(volatile __u64 *)&control->tag = 0;
+	*(volatile __u64 *)&tags->way[way & (WAYS - 1)] = 0;
+	if (PLANT == 14)
+		word |= ENTRY_SHARED;
+	else
+		word &= ~ENTRY_STATUS;
+	__sync_lock_test_and_set(&control->word, word + ENTRY_VERSION);
+	return CACHED_ANSWER;
+}
+
+/// What an order comes to while the epoch cannot end.
+always enum cached served(struct desk *desk, const struct wire_header *wire)
+{
+	__u64 epoch = load(&desk->words[DESK_EPOCH]);
+	__u32 node = wire->node % MAX_NODES;
+	if (!epoch || (PLANT != 15 && epoch != bpf_ntohl(wire->epoch)) ||
+	    (PLANT != 16 && desk->words[DESK_INCARNATIONS + node] != bpf_ntohl(wire->incarnation)))
+		return CACHED_NOT_OF_NOW;
+	// Who counts invalidations of the switch's entries is the node.
+	if ((PLANT != 17 && wire->flags != FLAG_GRANTED) || wire->status != STATUS_SHARED || wire->reason)
+		return CACHED_ASKS;
+	if (!wire->reply_port || !load(&desk->words[DESK_MACS + node]))
+		return CACHED_NO_WAY;
+	return take_away(desk, wire);
+}
+
+/// The verdict on a packet, or less than nothing: it is for somebody else.
+always int cached(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct desk *desk = bpf_map_lookup_elem(&DESK, &zero);
+	if (!desk || !desk->words[DESK_EPOCH])
+		return -1;
+	struct wire_header *wire = bare_packet(ctx);
+	if (!wire)
+		return -1;
+	void *frame = (void *)(long)ctx->data;
+	if (frame + OWN_AT > (void *)(long)ctx->data_end)
+		return -1;
+	struct ethhdr *eth = frame;
+	const struct iphdr *ip = frame + 14;
+	const struct udphdr *udp = frame + 34;
+	learn(desk, eth, ip, wire);
+	__u64 tag = bpf_be64_to_cpu(wire->tag), agent = 0;
+	__builtin_memcpy(&agent, &ip->daddr, 4);
+	__builtin_memcpy((void *)&agent + 4, &udp->dest, 2);
+	if (agent != desk->words[DESK_AGENT] || (wire->kind != KIND_WRITE_MISS && wire->kind != KIND_WRITE_SHARED) ||
+	    !(wire->flags & FLAG_GRANTED) || wire->flags & ~FLAGS_KNOWN || wire->status == STATUS_UNSHARED ||
+	    wire->status > STATUS_MODIFIED || wire->reserved || wire->node >= MAX_NODES || wire->slot >= MAX_REQUESTERS ||
+	    tag >> 48 >= MAX_HOMES || (tag >> OFFSET_BITS & 7) != CONTRACT_COHERENT)
+		return -1;
+	// Who ends the epoch takes it away first, and then waits until nobody is inside.
+	__sync_fetch_and_add(&desk->words[DESK_INSIDE], 1);
+	enum cached did = served(desk, wire);
+	__sync_fetch_and_sub(&desk->words[DESK_INSIDE], 1);
+	__sync_fetch_and_add(&desk->words[DESK_COUNTS + (did & 7)], 1);
+	if (did != CACHED_ANSWER)
+		return XDP_PASS;
+	__u32 node = wire->node % MAX_NODES;
+	__u64 mac = desk->words[DESK_MACS + node];
+	__builtin_memcpy(eth->h_source, eth->h_dest, 6);
+	__builtin_memcpy(eth->h_dest, &mac, 6);
+	carry(frame, ip->daddr, udp->dest, desk->words[DESK_ADDRESSES + node], wire->reply_port, WIRE_HEADER_LEN);
+	wire->kind = KIND_ACK;
+	wire->sender = bpf_htons(desk->words[DESK_NODE]);
+	// See `turn`.
+	return bpf_redirect(ctx->ingress_ifindex, 0);
+}
