@@ -106,7 +106,9 @@ struct Processes {
 impl Processes {
     fn start(args: &KvArgs, nodes: usize, ship: bool) -> std::result::Result<Self, BenchError> {
         let lines = match args.fabric {
-            FabricArg::Shm => "fabric = \"shm\"\n[kv]\nship = true\n",
+            // Alone it is a rack as it comes, whose servers send nothing there.
+            FabricArg::Shm if args.ship => "fabric = \"shm\"\n[kv]\nship = true\n",
+            FabricArg::Shm => "fabric = \"shm\"\n",
             FabricArg::Udp => "",
             FabricArg::Inline => {
                 let why = "--fabric inline has all nodes in one process: leave out --processes";
