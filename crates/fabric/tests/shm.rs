@@ -215,6 +215,35 @@ fn a_receiver_that_stands_still_costs_a_sender_one_wait() {
     });
 }
 
+/// What its own node serves for it, a requester answers itself.
+#[test]
+fn a_requester_hears_itself_and_no_other_requester() {
+    struct Heard(Vec<u64>);
+    impl Receiver for Heard {
+        fn receive(&mut self, header: &Header, _: Body<'_>) {
+            self.0.push(header.seq.0);
+        }
+    }
+    let hub = Hub::in_process(geometry());
+    let member = hub.claim(End::Node(1)).unwrap();
+    let mut ports = [(); 2].map(|()| ShmPort::open(&member).unwrap());
+    for at in [0, 1] {
+        let mut heard = Heard(Vec::new());
+        for number in 1..=20 {
+            let header = Header {
+                reply_port: ports[at].reply_port(),
+                ..header(number)
+            };
+            let to = Dest::Requester(header.requester);
+            ports[1 - at].send(to, &header, Body::None, &mut Nobody);
+            assert!(!ports[at].wait(Duration::ZERO, &mut heard));
+            ports[at].send(to, &header, Body::None, &mut Nobody);
+            ports[at].wait(Duration::ZERO, &mut heard);
+        }
+        assert_eq!(heard.0, (1..=20).collect::<Vec<_>>());
+    }
+}
+
 #[test]
 fn an_agent_that_sends_itself_too_much_does_not_wait_for_itself() {
     /// Answers every packet with two to itself.

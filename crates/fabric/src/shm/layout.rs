@@ -8,7 +8,8 @@
 //!
 //! Inbox 0 is the agents' (or the switch's), the others are requesters'.
 //! An inbox has a lane for everyone who may send to it, so a lane has one sender, and which lane is
-//! whose needs no agreement. Requesters do not send to requesters.
+//! whose needs no agreement. Requesters do not send to other requesters. To itself one does: what
+//! its own node serves, its thread answers.
 //!
 //! A lane is two rings. Packets whose body is longer than a block, those that bring several, go
 //! through the second one, whose ends lie beside the first one's; its data gets memory with the
@@ -103,6 +104,11 @@ impl Geometry {
         }
     }
 
+    /// Which lane of a requester's inbox is for that requester itself.
+    pub(super) fn own_lane(&self) -> usize {
+        self.members() * SERVICES
+    }
+
     /// Words of a lane's data, a power of two.
     fn capacity(&self, (packets, words): (usize, usize)) -> usize {
         (self.record().next_power_of_two() * packets).max(words)
@@ -181,7 +187,7 @@ impl Layout {
         for inbox in 0..=PORTS {
             let (ports, to_service) = match inbox {
                 0 => (geometry.members() * PORTS, DEEP),
-                _ => (0, TO_PORT),
+                _ => (1, TO_PORT),
             };
             let services = geometry.members() * SERVICES;
             let lanes = services + ports;
@@ -276,6 +282,7 @@ mod tests {
             let all = (0..4).flat_map(|member| (0..SENDERS).map(move |sender| (member, sender)));
             let mut lanes: Vec<usize> = all
                 .filter_map(|(member, sender)| geometry.lane(inbox, member, sender))
+                .chain((inbox != 0).then(|| geometry.own_lane()))
                 .collect();
             lanes.sort_unstable();
             assert!(lanes.into_iter().eq(0..layout.inboxes[inbox].lanes));

@@ -15,7 +15,7 @@ use std::sync::atomic::{
 };
 
 /// First word of the memory, written last: layout and version.
-const MAGIC: u64 = u64::from_be_bytes(*b"rackmem\x03");
+const MAGIC: u64 = u64::from_be_bytes(*b"rackmem\x04");
 
 const IS_MAGIC: usize = 0;
 const GEOMETRY: usize = 1;

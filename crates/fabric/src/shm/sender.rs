@@ -3,7 +3,7 @@
 
 use super::hub::Member;
 use super::lane::{Producer, Ring};
-use super::layout::PORTS;
+use super::layout::{PORTS, SERVICES};
 use super::segment::Segment;
 use super::service::SERVING;
 use crate::Whole;
@@ -170,7 +170,12 @@ impl Sender {
     fn open(&self, (to, inbox): (usize, usize)) -> io::Result<Lane> {
         let hub = self.member.hub();
         let segment = hub.find(to)?;
-        let lane = hub.geometry().lane(inbox, self.member.index(), self.number);
+        let member = self.member.index();
+        let own = (to, inbox) == (member, own_inbox(self.number));
+        let lane = match own && inbox != 0 {
+            true => Some(hub.geometry().own_lane()),
+            false => hub.geometry().lane(inbox, member, self.number),
+        };
         let lane = lane.ok_or(io::ErrorKind::InvalidInput)?;
         segment.reserve(inbox, lane)?;
         let there = segment.inbox(inbox).ok_or(io::ErrorKind::InvalidInput)?;
@@ -181,7 +186,7 @@ impl Sender {
             lane,
             short,
             long: None,
-            own: self.number == SERVING && (to, inbox) == (self.member.index(), 0),
+            own: own && (inbox != 0 || self.number == SERVING),
         })
     }
 
@@ -193,6 +198,11 @@ impl Sender {
 /// Where a sender keeps its lane to a member's inbox.
 fn slot((member, inbox): (usize, usize)) -> usize {
     member * (PORTS + 1) + inbox
+}
+
+/// The inbox of who sends by this number: the agents' for services, a port's own.
+fn own_inbox(number: usize) -> usize {
+    (number + 1).saturating_sub(SERVICES)
 }
 
 enum Sent {
