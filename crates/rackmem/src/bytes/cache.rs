@@ -73,6 +73,7 @@ pub(crate) struct Control {
 }
 
 /// Words of an entry's line, [`Control`].
+#[cfg(feature = "xdp")]
 pub(crate) const CONTROL_WORDS: usize = 8;
 
 /// A node's cache.

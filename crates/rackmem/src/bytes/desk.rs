@@ -7,18 +7,25 @@
 //! inside: who ends the epoch takes the word away and waits until nobody is.
 
 use super::cache::{Control, Tags, wait_until};
-use super::table::{OfWords, Table};
+#[cfg(any(test, feature = "xdp"))]
+use super::table::OfWords;
+use super::table::Table;
 use rackmem_fabric::shm::Lent;
 use rackmem_proto::call::Executed;
 use rackmem_proto::flowcc::desk;
-use rackmem_proto::wire::{MAX_NODES, NodeId, RequesterId, Seq};
+#[cfg(any(test, feature = "xdp"))]
+use rackmem_proto::wire::NodeId;
+use rackmem_proto::wire::{MAX_NODES, RequesterId, Seq};
+#[cfg(any(test, feature = "xdp"))]
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 // SAFETY: eight words.
+#[cfg(any(test, feature = "xdp"))]
 unsafe impl OfWords for Tags {}
 // SAFETY: a line of words, halves of words, and padding.
+#[cfg(any(test, feature = "xdp"))]
 unsafe impl OfWords for Control {}
 
 /// What the kernel has done with orders to invalidate copies of a node's cache.
@@ -72,6 +79,7 @@ pub(crate) struct SharedCache {
 }
 
 /// An address as it lies in a packet.
+#[cfg(any(test, feature = "xdp"))]
 fn as_it_comes(addr: Ipv4Addr) -> u64 {
     u32::from_ne_bytes(addr.octets()).into()
 }
@@ -79,6 +87,7 @@ fn as_it_comes(addr: Ipv4Addr) -> u64 {
 impl Desk {
     /// Of a node whose agent listens there, in a rack of nodes with these addresses. `words`:
     /// [`desk::WORDS`] of them at least.
+    #[cfg(any(test, feature = "xdp"))]
     pub fn new(
         words: Lent,
         (node, agent): (NodeId, SocketAddrV4),

@@ -27,7 +27,8 @@ const PAGE_BITS: u32 = 32;
 pub(crate) struct NodeCache {
     /// Hits by word go here.
     sets: Cache,
-    mapped: [OnceLock<Frames>; MAPPINGS],
+    /// Not in the value: it is half a megabyte, and moves about before a node has it.
+    mapped: Box<[OnceLock<Frames>]>,
     /// How many of them there are.
     mappings: AtomicUsize,
     /// Whoever adds one.
@@ -78,7 +79,7 @@ impl NodeCache {
     pub fn over(sets: Cache) -> Self {
         NodeCache {
             sets,
-            mapped: [const { OnceLock::new() }; MAPPINGS],
+            mapped: (0..MAPPINGS).map(|_| OnceLock::new()).collect(),
             mappings: AtomicUsize::new(0),
             adding: Mutex::new(()),
         }

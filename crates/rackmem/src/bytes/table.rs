@@ -9,6 +9,7 @@ use std::ptr::slice_from_raw_parts_mut;
 ///
 /// # Safety
 /// Any bytes are a row, it is so many whole words, and no more than a page is its alignment.
+#[cfg(any(test, feature = "xdp"))]
 pub(crate) unsafe trait OfWords {}
 
 /// See the module. As long as it lives, its rows do.
@@ -37,6 +38,7 @@ impl<T> Table<T> {
     }
 }
 
+#[cfg(any(test, feature = "xdp"))]
 impl<T: OfWords> Table<T> {
     /// Rows of zeros that the kernel shares, as many as there is memory for.
     pub fn lent(lent: Lent) -> Self {
