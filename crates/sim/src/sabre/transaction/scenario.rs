@@ -40,7 +40,7 @@ pub struct Scenario {
     pub about: &'static str,
     /// Nodes.
     pub nodes: u16,
-    /// The home of each object, or [`KEPT`]; in this order.
+    /// The home of each object, or `KEPT`; in this order.
     pub objects: &'static [NodeId],
     /// The node of each thread, and what it does.
     pub threads: &'static [(NodeId, &'static [Op])],
