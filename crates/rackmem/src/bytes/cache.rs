@@ -72,10 +72,6 @@ pub(crate) struct Control {
     written: AtomicU32,
 }
 
-/// Words of an entry's line, [`Control`].
-#[cfg(feature = "xdp")]
-pub(crate) const CONTROL_WORDS: usize = 8;
-
 /// A node's cache.
 pub(crate) struct Cache {
     block_words: usize,

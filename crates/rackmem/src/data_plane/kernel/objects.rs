@@ -3,7 +3,7 @@
 use super::KernelPlace;
 use super::plane::{interface_mode, v4};
 use super::reads::{KernelReadCounts, ReadProgram, ReadsInKernel};
-use crate::bytes::cache::{CONTROL_WORDS, Cache, WAYS};
+use crate::bytes::cache::{Cache, Control, WAYS};
 use crate::bytes::desk::{Desk, SharedCache};
 use crate::bytes::table::Table;
 use crate::config::{Config, KernelMode, KernelReads};
@@ -15,6 +15,9 @@ use rackmem_proto::wire::NodeId;
 use rackmem_xdp::{ObjectReads, Served};
 use std::net::SocketAddrV4;
 use std::path::Path;
+
+/// Words of what an entry of the cache has.
+const CONTROL_WORDS: usize = size_of::<Control>() / 8;
 
 struct Program {
     reads: ObjectReads,
