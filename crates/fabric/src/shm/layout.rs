@@ -90,29 +90,36 @@ impl Geometry {
         record(self.body)
     }
 
-    /// Which lane of an inbox is for a member's sender of this number.
-    pub(super) fn lane(&self, inbox: usize, member: usize, sender: usize) -> Option<usize> {
+    /// Which lane of an inbox of `to` is for a member's sender of this number. Requesters hear the
+    /// services, and themselves; the agents hear everybody.
+    pub(super) fn lane(
+        &self,
+        (to, inbox): (usize, usize),
+        (member, sender): (usize, usize),
+    ) -> Option<usize> {
         let services = self.members() * SERVICES;
-        if member >= self.members() {
+        if to >= self.members() || member >= self.members() {
             None
         } else if sender < SERVICES {
             Some(member * SERVICES + sender)
         } else if inbox == 0 && sender < SENDERS {
             Some(services + member * PORTS + sender - SERVICES)
+        } else if (to, inbox) == (member, own_inbox(sender)) {
+            Some(services)
         } else {
             None
         }
-    }
-
-    /// Which lane of a requester's inbox is for that requester itself.
-    pub(super) fn own_lane(&self) -> usize {
-        self.members() * SERVICES
     }
 
     /// Words of a lane's data, a power of two.
     fn capacity(&self, (packets, words): (usize, usize)) -> usize {
         (self.record().next_power_of_two() * packets).max(words)
     }
+}
+
+/// The inbox of who sends by this number: the agents' for services, a port's own.
+pub(super) fn own_inbox(number: usize) -> usize {
+    (number + 1).saturating_sub(SERVICES)
 }
 
 /// Where a member's inboxes lie.
@@ -278,21 +285,26 @@ mod tests {
     fn nobody_shares_a_lane() {
         let geometry = Geometry::new(3, 4096);
         let layout = Layout::new(geometry);
-        for inbox in [0, 1, PORTS] {
-            let all = (0..4).flat_map(|member| (0..SENDERS).map(move |sender| (member, sender)));
-            let mut lanes: Vec<usize> = all
-                .filter_map(|(member, sender)| geometry.lane(inbox, member, sender))
-                .chain((inbox != 0).then(|| geometry.own_lane()))
-                .collect();
-            lanes.sort_unstable();
-            assert!(lanes.into_iter().eq(0..layout.inboxes[inbox].lanes));
+        let all = (0..4).flat_map(|member| (0..SENDERS).map(move |sender| (member, sender)));
+        for to in 0..4 {
+            for inbox in [0, 1, PORTS] {
+                let senders = all.clone();
+                let mut lanes: Vec<usize> = senders
+                    .filter_map(|from| geometry.lane((to, inbox), from))
+                    .collect();
+                lanes.sort_unstable();
+                assert!(lanes.into_iter().eq(0..layout.inboxes[inbox].lanes));
+            }
         }
-        assert_eq!(geometry.lane(0, 4, 0), None);
-        assert_eq!(geometry.lane(0, 0, SENDERS), None);
+        assert_eq!(geometry.lane((4, 0), (0, 0)), None);
+        assert_eq!(geometry.lane((0, 0), (4, 0)), None);
+        assert_eq!(geometry.lane((0, 0), (0, SENDERS)), None);
+        let other = SERVICES + 1;
+        assert_eq!(geometry.lane((0, 1), (0, other)), None, "another requester");
         assert_eq!(
-            geometry.lane(1, 0, SERVICES),
+            geometry.lane((1, 1), (0, SERVICES)),
             None,
-            "a requester to a requester"
+            "of another node"
         );
     }
 }

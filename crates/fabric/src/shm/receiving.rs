@@ -234,7 +234,7 @@ mod tests {
             let came = receiving.receive((Duration::ZERO, Duration::ZERO), take);
             (came, got)
         };
-        let lane = hub.geometry().lane(0, 1, port).unwrap();
+        let lane = hub.geometry().lane((0, 0), (1, port)).unwrap();
         let long = segment.inbox(0).unwrap().long(lane).unwrap();
         let malformed = || counters.malformed.load(Relaxed);
 

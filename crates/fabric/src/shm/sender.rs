@@ -3,7 +3,7 @@
 
 use super::hub::Member;
 use super::lane::{Producer, Ring};
-use super::layout::{PORTS, SERVICES};
+use super::layout::{PORTS, own_inbox};
 use super::segment::Segment;
 use super::service::SERVING;
 use crate::Whole;
@@ -171,11 +171,7 @@ impl Sender {
         let hub = self.member.hub();
         let segment = hub.find(to)?;
         let member = self.member.index();
-        let own = (to, inbox) == (member, own_inbox(self.number));
-        let lane = match own && inbox != 0 {
-            true => Some(hub.geometry().own_lane()),
-            false => hub.geometry().lane(inbox, member, self.number),
-        };
+        let lane = hub.geometry().lane((to, inbox), (member, self.number));
         let lane = lane.ok_or(io::ErrorKind::InvalidInput)?;
         segment.reserve(inbox, lane)?;
         let there = segment.inbox(inbox).ok_or(io::ErrorKind::InvalidInput)?;
@@ -186,7 +182,8 @@ impl Sender {
             lane,
             short,
             long: None,
-            own: own && (inbox != 0 || self.number == SERVING),
+            own: (to, inbox) == (member, own_inbox(self.number))
+                && (inbox != 0 || self.number == SERVING),
         })
     }
 
@@ -198,11 +195,6 @@ impl Sender {
 /// Where a sender keeps its lane to a member's inbox.
 fn slot((member, inbox): (usize, usize)) -> usize {
     member * (PORTS + 1) + inbox
-}
-
-/// The inbox of who sends by this number: the agents' for services, a port's own.
-fn own_inbox(number: usize) -> usize {
-    (number + 1).saturating_sub(SERVICES)
 }
 
 enum Sent {

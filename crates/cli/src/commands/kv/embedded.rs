@@ -24,7 +24,10 @@ pub fn run(
     let ports = ports(serve.port, rack.nodes().len())?;
     // Elsewhere a fetch costs no more than a connection.
     let here = (rack_args.fabric == FabricArg::Udp).then_some(Ipv4Addr::LOCALHOST.into());
-    let places = (&ports[..], here);
+    let places = Places {
+        ports: &ports,
+        links: here,
+    };
     let started = match serve.copies {
         None => {
             let open = |node| store::open(node, serve.buckets);
@@ -48,8 +51,14 @@ pub fn run(
     saved.map(|()| Ended::Interrupted)
 }
 
-/// Ports for clients, by node; and where servers reach each other, if they are to.
-type Places<'a> = (&'a [u16], Option<IpAddr>);
+/// Where servers listen.
+#[derive(Clone, Copy)]
+struct Places<'a> {
+    /// For clients, by node.
+    ports: &'a [u16],
+    /// For each other, if they are to reach each other.
+    links: Option<IpAddr>,
+}
 
 /// What is left to do with the store when its servers have ended.
 type Save<'a> = Box<dyn FnOnce() -> Result<()> + 'a>;
@@ -77,7 +86,7 @@ fn start<'a, M: AtNode>(
 fn bind_all<M: AtNode>(
     rack: &Rack,
     serve: &ServeArgs,
-    (ports, links): Places<'_>,
+    Places { ports, links }: Places<'_>,
     first: &Store<M>,
     open: impl Fn(Node) -> Result<Store<M>>,
 ) -> Result<Vec<Server>> {
