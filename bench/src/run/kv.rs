@@ -327,12 +327,16 @@ impl Redis {
             "127.0.0.1",
             "--save",
             "",
+            // A replica writes down what it is sent, where it was started.
+            "--rdb-del-sync-files",
+            "yes",
             "--appendonly",
             "no",
             "--daemonize",
             "no",
         ];
         let process = ends_with_us(Command::new("redis-server").args(args))
+            .current_dir(std::env::temp_dir())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn();
