@@ -40,7 +40,7 @@ const BLOCK: usize = 32;
 const ENTRY: usize = 16;
 /// Bytes of the smallest log.
 const SMALLEST: usize = 4096;
-/// Attempts to read a log that is written anew meanwhile.
+/// Attempts to read a log that is written anew meanwhile, and to write one.
 const ATTEMPTS: usize = 16;
 
 /// How many clients of a node have subscribed to what.
@@ -83,6 +83,8 @@ impl Head {
 pub(super) struct Log {
     pub head: Head,
     pub names: Names,
+    /// Of one's own: which nodes there were when it was written anew ([`Memory::lives`]).
+    lives: u64,
 }
 
 /// See the module.
@@ -125,25 +127,41 @@ fn replay(mut bytes: &[u8], names: &mut Names) -> Option<()> {
 
 impl<M: Memory> Core<M> {
     /// So many more clients of this node have subscribed, or fewer. All who publish after this has
-    /// returned know.
+    /// returned know. Where it fails nothing has changed.
     pub fn subscribe(&self, kind: Kind, name: &[u8], more: i32) -> Result<()> {
         let mut mine = lock(&self.bus.directory.mine);
-        let names = mine.names.entry(kind).or_default();
-        let count = names
-            .get(name)
-            .copied()
-            .unwrap_or(0)
-            .saturating_add_signed(more);
+        let known = mine.names.get(&kind).and_then(|names| names.get(name));
+        let before = known.copied().unwrap_or(0);
+        let count = before.saturating_add_signed(more);
         note(&mut mine.names, kind, name, count);
+        let told = self.tell_subscribers(&mut mine, (kind, name, count));
+        if told.is_err() {
+            note(&mut mine.names, kind, name, before);
+            // What it may say now is written over before any of it is shown.
+            mine.head.len = mine.head.capacity;
+        }
+        told
+    }
+
+    /// Puts an entry into the log. After a death a part of that may be gone, even one that was
+    /// written long ago: then all of it is written anew.
+    fn tell_subscribers(
+        &self,
+        mine: &mut Log,
+        (kind, name, count): (Kind, &[u8], u32),
+    ) -> Result<()> {
         let mut entry = Vec::new();
         append(&mut entry, kind, name, count);
         let head = mine.head;
-        if head.len + entry.len() <= head.capacity {
+        let lives = self.memory.lives();
+        if mine.lives == lives && head.len + entry.len() <= head.capacity {
             self.memory.write(head.addr + head.len as u64, &entry)?;
             mine.head.len += entry.len();
             return self.show(&mine.head);
         }
-        self.rewrite(&mut mine)
+        self.rewrite(mine)?;
+        mine.lives = lives;
+        Ok(())
     }
 
     pub(super) fn show(&self, head: &Head) -> Result<()> {
@@ -165,17 +183,32 @@ impl<M: Memory> Core<M> {
         let capacity = (2 * bytes.len()).max(SMALLEST).next_power_of_two();
         let head = Head {
             generation: fastrand::u64(1..),
-            addr: self.alloc(capacity)?,
+            addr: self.log_with(&bytes, capacity)?,
             capacity,
             len: bytes.len(),
         };
-        self.memory.write(head.addr, &bytes)?;
         let old = std::mem::replace(&mut mine.head, head);
         self.show(&mine.head)?;
         if old.capacity != 0 {
-            self.memory.free(old.addr, old.capacity)?;
+            // All know the new one. What cannot be given back stays taken.
+            let _ = self.memory.free(old.addr, old.capacity);
         }
         Ok(())
+    }
+
+    /// Memory of so many bytes that begins with these. What is given out may be a part of a block
+    /// that died while others were using it: such memory is left alone.
+    fn log_with(&self, bytes: &[u8], capacity: usize) -> Result<u64> {
+        let mut last = MemoryError::OutOfMemory;
+        for _ in 0..ATTEMPTS {
+            let addr = self.alloc(capacity)?;
+            match self.memory.write(addr, bytes) {
+                Ok(()) => return Ok(addr),
+                Err(error @ MemoryError::Lost(_)) => last = error,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(last.into())
     }
 
     /// Shows `f` the subscriptions of every node that is there.
