@@ -358,6 +358,45 @@ fn a_dead_nodes_keys_say_so_and_are_absent_when_it_is_back() {
     assert_eq!(stores[0].first().len().unwrap(), 0);
 }
 
+/// Who has read a long value has it in its cache, and goes on reading it there after the node that
+/// wrote it has died. Once another node has found out that it is lost it is lost for all.
+#[test]
+fn what_a_death_took_is_gone_for_all_once_one_has_found_out() {
+    let cluster = Cluster::new("found-out");
+    let (mut racks, stores) = three(&cluster);
+    let buckets = keys_by_bucket(&stores[0]);
+    let keys: Vec<&String> = buckets.values().map(|keys| &keys[1]).collect();
+    let long = value(1, 2);
+    for key in &keys {
+        stores[2].set(key.as_bytes(), &long).unwrap();
+        assert_eq!(ask(&stores[0], key), Told::Value(long.clone()));
+    }
+    drop(racks[2].take());
+    cluster.bury(2);
+    for id in [0, 1] {
+        let node = racks[id].as_ref().unwrap().node(id);
+        eventually("node 2 is gone", || !node.is_member(2));
+    }
+    racks[2] = Some(cluster.join(2));
+    let back = open(racks[2].as_ref().unwrap(), 2);
+    let view = |racks: &[Option<Rack>]| racks[0].as_ref().unwrap().view().unwrap();
+    eventually("node 2 is back", || view(&racks).live.contains(2));
+    let mut kept = 0;
+    for key in &keys {
+        let cached = ask(&stores[0], key);
+        kept += usize::from(cached == Told::Value(long.clone()));
+        let found = ask(&stores[1], key);
+        assert_eq!(found, Told::Absent, "{key}: all of it was at node 2");
+        assert_eq!(
+            ask(&stores[0], key),
+            Told::Absent,
+            "{key}: {cached:?} before"
+        );
+        assert_eq!(ask(&back, key), Told::Absent, "{key}");
+    }
+    println!("node 0 had {kept} of {} in its cache", keys.len());
+}
+
 /// A node dies under a store with keys that expire. Sweeping goes on until there is nothing that it
 /// can clean, and then hardly costs anything, whatever has died.
 #[test]

@@ -376,7 +376,10 @@ impl<M: Memory> Commands<'_, '_, M> {
         }
         let db = match &self.held {
             Holding::Own(transaction) => transaction.db(self.session.db),
-            Holding::Given(db) => db.select(self.session.db),
+            Holding::Given(db) => {
+                db.begin_step();
+                db.select(self.session.db)
+            }
         };
         let db = db.ok_or("ERR DB index is out of range")?;
         if command.flags.has(Flags::READ)

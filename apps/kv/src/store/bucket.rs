@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::layout::page::{HEADER, Page};
 use crate::layout::page_mut::PageMut;
 use crate::layout::superblock::{Era, Flushes};
-use crate::memory::{Memory, Pages};
+use crate::memory::{Memory, MemoryError, Pages};
 
 /// One of a bucket's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -332,11 +332,26 @@ impl<'a, M: Memory> Bucket<'a, M> {
 
     /// After a look at a bucket that is held to be changed has failed: mends what can be mended.
     /// `Ok` when trying again makes sense.
+    ///
+    /// # Errors
+    /// What of it cannot be mended. Also when keys have left the bucket, and an earlier command of
+    /// the same transaction or script has used it: what that has seen or written would be gone for
+    /// the rest of what is to be one step.
     #[cold]
     pub fn recover(&mut self, error: Error) -> Result<()> {
-        match self.core.lost_in_bucket(error)? {
-            true => self.mend(),
-            false => Ok(()),
+        let lost = match &error {
+            Error::Memory(MemoryError::Lost(addr)) => Some(*addr),
+            _ => None,
+        };
+        if !self.core.lost_in_bucket(error)? {
+            return Ok(());
+        }
+        let dropped = self.mend()?;
+        match (&self.holder, lost) {
+            (Holder::Held(held, place), Some(addr)) if dropped > 0 && held.was_used(*place) => {
+                Err(MemoryError::Lost(addr).into())
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -23,14 +23,34 @@ const MOST_UNBALANCED: usize = 1024;
 
 const UNPLANNED: Error = Error::BadOption("the transaction was not planned to touch this key");
 
+/// A bucket that is held.
+struct Seat<M: Memory> {
+    /// Nothing while a [`Bucket`] has it.
+    inside: Cell<Option<Inside<M>>>,
+    /// The step that has used it first.
+    since: Cell<Option<u32>>,
+}
+
+impl<M: Memory> Seat<M> {
+    fn new(inside: Inside<M>) -> Self {
+        Seat {
+            inside: Cell::new(Some(inside)),
+            since: Cell::new(None),
+        }
+    }
+}
+
 /// Buckets held. Dropping it leaves them.
 pub(crate) struct Held<'a, M: Memory> {
     pub core: &'a Core<M>,
     slabs: Arc<Slabs<M>>,
     pub access: Access,
     buckets: Vec<usize>,
-    /// Of each bucket; nothing while a [`Bucket`] has it.
-    inside: Vec<Cell<Option<Inside<M>>>>,
+    /// Of each bucket.
+    seats: Vec<Seat<M>>,
+    /// Commands that were begun on its behalf: what one of them has seen or changed is to be there
+    /// for the next.
+    steps: Cell<u32>,
     /// The flush count that the holder uses, so that no other flush falls into its middle.
     pub pinned: Cell<Flushes>,
     /// The lock that is its right, if the holder may flush.
@@ -56,14 +76,27 @@ impl<M: Memory> Held<'_, M> {
         let Some(place) = place.filter(|_| enough) else {
             return Err(UNPLANNED);
         };
+        let seat = &self.seats[place];
+        seat.since.set(seat.since.get().or(Some(self.steps.get())));
         self.bucket_at(place)
+    }
+
+    /// A command begins.
+    pub fn begin_step(&self) {
+        self.steps.set(self.steps.get().wrapping_add(1));
+    }
+
+    /// Whether an earlier command has used the bucket at this place.
+    pub fn was_used(&self, place: usize) -> bool {
+        let since = self.seats[place].since.get();
+        since.is_some_and(|step| step != self.steps.get())
     }
 
     fn bucket_at(&self, place: usize) -> Result<Bucket<'_, M>> {
         let number = self.buckets[place];
         let (slab, _) = self.core.map.place(number);
         let slab = self.slabs.get(slab).ok_or(UNPLANNED)?;
-        let inside = self.inside[place].take();
+        let inside = self.seats[place].inside.take();
         let inside = inside.ok_or(Error::BadOption("the bucket is in use"))?;
         Ok(Bucket::held(self, (number, place), slab, inside))
     }
@@ -133,7 +166,7 @@ impl<M: Memory> Held<'_, M> {
 
     /// A bucket is not in use any more.
     pub fn give_back(&self, place: usize, inside: Option<Inside<M>>) {
-        self.inside[place].set(inside);
+        self.seats[place].inside.set(inside);
     }
 }
 
@@ -141,9 +174,9 @@ impl<M: Memory> Drop for Held<'_, M> {
     fn drop(&mut self) {
         // What a bucket has got from another one, of a lower number, is in safety before it is gone
         // from there.
-        for (bucket, inside) in self.buckets.iter().zip(&self.inside).rev() {
+        for (bucket, seat) in self.buckets.iter().zip(&self.seats).rev() {
             let (slab, _) = self.core.map.place(*bucket);
-            if let (Some(inside), Some(slab)) = (inside.take(), self.slabs.get(slab)) {
+            if let (Some(inside), Some(slab)) = (seat.inside.take(), self.slabs.get(slab)) {
                 slab.heads.leave(inside);
             }
         }
@@ -218,7 +251,8 @@ impl<M: Memory> Core<M> {
             slabs: self.buckets.now(),
             access,
             buckets: Vec::new(),
-            inside: Vec::new(),
+            seats: Vec::new(),
+            steps: Cell::new(0),
             pinned: Cell::default(),
             right: None,
             whole: false,
@@ -291,7 +325,7 @@ impl<M: Memory> Core<M> {
             let outdated = slab.heads.is_outdated(&inside);
             let moved = Page::new(slab.heads.view(&inside), &self.geometry).is_moved();
             held.buckets.push(bucket);
-            held.inside.push(Cell::new(Some(inside)));
+            held.seats.push(Seat::new(inside));
             match (outdated, held.access) {
                 (false, _) => {}
                 (true, Access::Read) => return Ok(Some((bucket, Tried::Outdated))),
@@ -331,7 +365,7 @@ impl<M: Memory> Core<M> {
         let outdated = slab.heads.is_outdated(&inside);
         let moved = Page::new(slab.heads.view(&inside), &self.geometry).is_moved();
         held.buckets.insert(place, bucket);
-        held.inside.insert(place, Cell::new(Some(inside)));
+        held.seats.insert(place, Seat::new(inside));
         let flushed = self.newest_flushes()?.epoch != held.pinned.get().epoch;
         let writes = held.access == Access::Write;
         let gone = match moved || flushed || outdated && !writes {
@@ -352,7 +386,7 @@ impl<M: Memory> Core<M> {
         };
         if gone {
             held.buckets.remove(place);
-            if let Some(inside) = held.inside.remove(place).take() {
+            if let Some(inside) = held.seats.remove(place).inside.take() {
                 slab.heads.leave(inside);
             }
         }

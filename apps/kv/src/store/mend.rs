@@ -75,7 +75,7 @@ impl<M: Memory> Core<M> {
             return Ok(());
         }
         match self.lost_in_bucket(error)? {
-            true => self.writing(Scope::ALONE, bucket, |bucket| bucket.mend()),
+            true => self.writing(Scope::ALONE, bucket, |bucket| bucket.mend().map(|_| ())),
             false => Ok(()),
         }
     }
@@ -238,10 +238,11 @@ impl<M: Memory> Core<M> {
 
 impl<M: Memory> Bucket<'_, M> {
     /// Looks through the bucket: what is lost leaves it, and so does the older of two records of
-    /// one key, which somebody leaves who fails while moving one.
-    pub fn mend(&mut self) -> Result<()> {
+    /// one key, which somebody leaves who fails while moving one. How many pages and records are
+    /// lost.
+    pub fn mend(&mut self) -> Result<u64> {
         if !self.head().initialized() {
-            return Ok(());
+            return Ok(0);
         }
         let (mut at, mut before, mut dropped) = (At::Head, At::Head, 0);
         let mut newest: HashMap<(u8, Vec<u8>), (u64, At)> = HashMap::new();
@@ -286,10 +287,10 @@ impl<M: Memory> Bucket<'_, M> {
             page.set_version(version);
             page.set_deleted(version);
         })?;
-        match dropped {
-            0 => Ok(()),
-            dropped => self.core.note_losses(0, dropped),
+        if dropped > 0 {
+            self.core.note_losses(0, dropped)?;
         }
+        Ok(dropped)
     }
 
     /// The records of a page, and where the next page is.

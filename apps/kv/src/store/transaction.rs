@@ -80,8 +80,13 @@ impl<M: Memory> Store<M> {
 }
 
 impl<M: Memory> Transaction<'_, M> {
-    /// A database as the transaction sees it; `None` when there is none of that number.
+    /// A database as the transaction sees it, for its next command; `None` when there is none of
+    /// that number.
+    ///
+    /// A command that finds that a node has died with something which an earlier one has used ends
+    /// with an error ([`Error::is_node_lost`]): it does not go on as if that had never been there.
     pub fn db(&self, number: u8) -> Option<Db<'_, M>> {
+        self.held.begin_step();
         Db {
             core: self.core,
             scope: Scope(Some(&self.held)),
@@ -196,6 +201,13 @@ impl<M: Memory> Db<'_, M> {
         }
         let hash = self.core.id(0, key)?.hash;
         Ok(self.scope.0.is_none_or(|held| held.owner(hash).is_ok()))
+    }
+
+    /// A command begins, of the transaction that this is in.
+    pub(crate) fn begin_step(&self) {
+        if let Some(held) = self.scope.0 {
+            held.begin_step();
+        }
     }
 
     /// Whether the transaction that this is in can be undone.

@@ -4,7 +4,7 @@ use super::{Collection, Overwrite, Put, Tree, Update, head};
 use crate::error::{Error, Result};
 use crate::layout::kind::Kind;
 use crate::layout::page::record_size;
-use crate::memory::{Access, Memory};
+use crate::memory::{Access, Memory, MemoryError};
 use crate::store::Db;
 use crate::store::lock::Scope;
 
@@ -39,12 +39,13 @@ impl<M: Memory> Db<'_, M> {
     }
 
     fn mend_both(&self, keys: [&[u8]; 2], error: Error) -> Result<()> {
-        if self.core.lost_in_bucket(error)? {
-            for key in keys {
-                let hash = self.id(key)?.hash;
-                self.core
-                    .writing_key(self.scope, hash, |bucket| bucket.mend())?;
-            }
+        let Error::Memory(MemoryError::Lost(addr)) = error else {
+            return Err(error);
+        };
+        for key in keys {
+            let (hash, lost) = (self.id(key)?.hash, MemoryError::Lost(addr));
+            self.core
+                .writing_key(self.scope, hash, |bucket| bucket.recover(lost.into()))?;
         }
         Ok(())
     }

@@ -20,6 +20,10 @@ use std::time::{Duration, Instant};
 const RECORDED: usize = 200_000;
 /// How often all keys are set before the first kill, at most.
 const FILLS: usize = 5;
+/// Roll calls that end an era, at most, after a death. What a death has taken may be found out by
+/// the first node that asks for it: until then the others have it in their caches, and that is no
+/// older a value than the last. Once it is found out all agree, or they never will.
+const ROLL_CALLS: u32 = 3;
 /// Commands under way at a time to one node, where nothing else is going on.
 const WINDOW: usize = 256;
 
@@ -227,7 +231,8 @@ impl Eras {
         let Some((outage, whole)) = kill.filter(|_| healed) else {
             return Ok(None);
         };
-        let Some((values, disagreed)) = self.roll_call(&recorder, stop)? else {
+        let calls = if deaths.is_empty() { 1 } else { ROLL_CALLS };
+        let Some((values, disagreed)) = self.agreed(calls, &recorder, stop)? else {
             return Ok(None);
         };
         let flushes = std::mem::take(&mut counts.flush_spans);
@@ -297,18 +302,28 @@ impl Eras {
         Ok(Some(kill))
     }
 
-    /// Asks every node for every key while nobody writes. Also says which key nodes do not agree
-    /// on. `None`: told to stop.
-    fn roll_call(
-        &self,
-        recorder: &Recorder,
-        stop: &Stop,
-    ) -> Result<Option<(Values, Option<String>)>> {
+    /// Calls the roll until all nodes agree, so many times at most. All that was answered is
+    /// judged.
+    fn agreed(&self, calls: u32, recorder: &Recorder, stop: &Stop) -> Result<Option<Called>> {
+        let mut called = None;
+        for nth in 0..calls {
+            called = self.roll_call(nth, recorder, stop)?;
+            if !matches!(called, Some((_, Some(_)))) {
+                break;
+            }
+        }
+        Ok(called)
+    }
+
+    /// Asks every node for every key while nobody writes. `None`: told to stop.
+    fn roll_call(&self, nth: u32, recorder: &Recorder, stop: &Stop) -> Result<Option<Called>> {
         let mut values = Values::new();
         let mut disagreed = None;
-        for (number, &addr) in self.cluster.addrs().iter().enumerate() {
+        let addrs = self.cluster.addrs();
+        let first = u32::MAX / 2 + nth * addrs.len() as u32;
+        for (number, &addr) in addrs.iter().enumerate() {
             let mut node = Asked::new(number, addr);
-            let mut log = recorder.client(u32::MAX / 2 + number as u32);
+            let mut log = recorder.client(first + number as u32);
             for keys in self.keys.chunks(WINDOW) {
                 let get = |key: &String| Shape::of(key).command(key, &Call::Get, false);
                 let words: Vec<_> = keys.iter().map(get).collect();
@@ -354,6 +369,9 @@ impl Eras {
         Ok(Some((values, disagreed)))
     }
 }
+
+/// What node 0 has, and which key nodes do not agree on.
+type Called = (Values, Option<String>);
 
 /// Words as a client sends them.
 fn refer(words: &[String]) -> Vec<&str> {
