@@ -1,12 +1,12 @@
 //! Objects with copies that are written together, where lines are so short that a record takes
 //! several, and calls that no coordinator sends.
 
-use rackmem_proto::abd::first_line;
+use rackmem_proto::abd::{Layout, first_line};
 use rackmem_proto::call::Parcel;
 use rackmem_proto::sabre::transaction::{Plan, Used};
 use rackmem_proto::sabre::{
-    Book, Defect, Memory, Meta, Need, Outcome, Ref, Sabre, Section, Sender, Spot, Values, Words,
-    bytes_with_rows, class_of,
+    Book, Defect, Laid, Memory, Meta, Need, Outcome, Ref, Sabre, Section, Sender, Spot, Values,
+    Words, bytes_with_rows, class_of,
 };
 use rackmem_proto::wire::{
     Contract, Copyset, Dest, Header, HomeId, Kind, NodeId, OWN_LEN, Own, RequesterId, Seq, Tag,
@@ -83,7 +83,12 @@ impl Node {
     fn new(id: NodeId) -> Node {
         let mut sabre = Sabre::new((id, 1), Book::new(HomeId::of(id), 0, 1));
         let all = bytes_with_rows(OBJECTS * u64::from(LINE), LINE);
-        sabre.kept.lay_out(0, LINE, all);
+        let laid = Laid {
+            first: 1,
+            base: 0,
+            layout: Layout::new(LINE, all),
+        };
+        sabre.kept.lay_out(0, laid);
         Node {
             id,
             sabre,
@@ -175,6 +180,7 @@ impl Rack {
                         sabre.kept.fetched((line, now.0), &value, fx);
                     });
                 }
+                Some(Need::News) => return Some(all),
                 Some(Need::Store(line, value)) => {
                     self.stores = self.stores.checked_sub(1)?;
                     self.lines.insert(line, value);

@@ -50,6 +50,13 @@ const NOTICED: &[(Defect, &str, &str)] = &[
         "a conditional write follows its version",
     ),
     (Defect::SkipValidation, "object-keeper-dies-audit", TOGETHER),
+    (Defect::AnswerUnheard, "object-region-removed", CURRENT),
+    (
+        Defect::StoreInNext,
+        "object-region-removed-unasked",
+        CURRENT,
+    ),
+    (Defect::ReuseAddresses, "object-region-removed", PLACES),
 ];
 
 #[test]

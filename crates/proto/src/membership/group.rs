@@ -2,6 +2,7 @@
 //! and how its requests go.
 
 use crate::abd::{Config, Durability, Layout, Member};
+use crate::sabre::span_of;
 use crate::switch::LINES;
 use crate::wire::Contract;
 use alloc::string::String;
@@ -98,6 +99,9 @@ pub struct Group {
     pub config: Config,
     /// Which life of which node has its pages for itself.
     pub mapped: Option<Member>,
+    /// Where in its home the addresses of its objects begin: those below were of removed regions
+    /// that had its number, and are never another object's.
+    pub base: u64,
 }
 
 /// What a region with copies is to be.
@@ -118,6 +122,14 @@ pub struct Asked {
     pub home: Option<KeptAs>,
 }
 
+/// Bytes of addresses that objects take in a home, if it has any.
+pub(super) fn addresses(home: Option<KeptAs>, Layout { line, bytes }: Layout) -> u64 {
+    match home {
+        Some(KeptAs::Objects) => span_of(bytes, line),
+        Some(KeptAs::Blocks(_)) | None => 0,
+    }
+}
+
 impl Asked {
     /// So many copies of these lines, in memory, and else as usual.
     pub const fn new(layout: Layout, copies: u8) -> Self {
@@ -133,6 +145,19 @@ impl Asked {
 }
 
 impl Group {
+    /// Where in its home it begins.
+    pub fn base_of_home(&self) -> u64 {
+        match self.home {
+            Some(KeptAs::Objects) => self.base,
+            Some(KeptAs::Blocks(_)) | None => 0,
+        }
+    }
+
+    /// Where addresses begin that no object has had under this number.
+    pub fn unused(&self) -> u64 {
+        self.base.saturating_add(addresses(self.home, self.layout))
+    }
+
     /// How its requests are to go while the switch has this incarnation, if there is one: through
     /// it or not, which life of it chooses stamps, and whether that carries out both rounds.
     ///

@@ -7,9 +7,10 @@
 //! (`docs/decisions/0028-groups-are-a-register-of-their-own.md`).
 
 use super::View;
-use super::group::{Asked, Group, MAX_GROUP_NAME};
+use super::group::{Asked, Group, MAX_GROUP_NAME, addresses};
 use crate::abd::{COPIES, Change, Config, Durability, GROUPS, HELD_LINE, Layout, Member, Refused};
-use crate::wire::{MAX_NODES, NodeId};
+use crate::sabre::SLAB;
+use crate::wire::{MAX_NODES, NodeId, Tag};
 use alloc::vec::Vec;
 
 /// Why a change of the groups cannot be made.
@@ -83,8 +84,12 @@ impl Groups {
         if self.find(name).is_some() {
             return Err(Unchanged::Exists);
         }
-        // A number whose region was removed is used again, its configs going on from there.
-        let free = self.rows.iter().position(|group| group.config.is_removed());
+        // A number whose region was removed is used again, its configs going on from there, as long
+        // as its home has addresses that were no object's.
+        let takes = addresses(asked.home, asked.layout);
+        let has_room = |group: &Group| group.unused().saturating_add(takes) <= Tag::SPACE;
+        let fits = |group: &Group| group.config.is_removed() && (takes == 0 || has_room(group));
+        let free = self.rows.iter().position(fits);
         if free.is_none() && self.rows.len() >= GROUPS {
             return Err(Unchanged::Full);
         }
@@ -110,6 +115,7 @@ impl Groups {
             home: asked.home,
             config: config(&members).map_err(Unchanged::Config)?,
             mapped: None,
+            base: free.map_or(0, |at| self.rows[at].unused()),
         };
         let way = group.way(view.switch);
         let config = &mut group.config;
@@ -332,6 +338,8 @@ fn is_whole(group: &Group) -> bool {
         && config.first >= 1
         && there.iter().all(|(_, node)| usize::from(*node) < MAX_NODES)
         && group.mapped.is_none_or(|m| usize::from(m.node) < MAX_NODES)
+        && group.base.is_multiple_of(SLAB)
+        && group.unused() <= Tag::SPACE
         && apart
         && config.counting & !bits == 0
         && filling <= 1

@@ -125,6 +125,12 @@ defects! {
     OneStretch,
     /// A keeper says that a transaction has taken effect before a majority has its record.
     AnswerBeforeRecord,
+    /// A keeper says that it knows of a removal before it does.
+    AnswerUnheard,
+    /// What was under way of a removed region is stored in the one that has its number next.
+    StoreInNext,
+    /// A region has the addresses of the removed one whose number it has.
+    ReuseAddresses,
     /// A transaction does not look whether what it has read is still so.
     SkipValidation,
     /// What was read of other homes is not locked while a keeper decides.

@@ -38,7 +38,7 @@ pub use calls::Answer;
 pub use effects::{Bytes, Defect, Effects, Memory};
 pub use form::{Forms, MISSES};
 pub use home::{Home, Write};
-pub use kept::{KeptObjects, Need, bytes_with_rows, bytes_without_rows, room_of};
+pub use kept::{KeptObjects, Laid, Need, bytes_with_rows, bytes_without_rows, room_of, span_of};
 pub use layout::{
     GRANULE, HEADER, LINE, MAX_BYTES, Meta, SLAB, all_granules, class_bytes, class_of, granules,
 };
@@ -305,6 +305,14 @@ impl Sabre {
             let row = &mut self.slots[at];
             row.pace.reset();
             row.ask(at as u8, (who, &self.forms), fx);
+        }
+    }
+
+    /// Asks again for what is under way in a slot, where nothing else does.
+    pub fn ask_again(&mut self, slot: u8, fx: &mut impl Effects) {
+        let who = self.who(slot);
+        if let Some(row) = self.slots.get_mut(usize::from(slot)) {
+            row.ask(slot, (who, &self.forms), fx);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::membership::{Group, Groups, KeptAs, MembershipError, Role, Store};
 use rackmem_fabric::{Port, Whole};
 use rackmem_proto::abd::first_line;
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Contract, HomeId, NodeId};
+use rackmem_proto::wire::{Contract, HomeId, NodeId, Tag};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, Weak};
 use std::thread::JoinHandle;
@@ -37,7 +37,10 @@ type Hears = Box<dyn Fn(&Groups) + Send + Sync>;
 /// are blocks of.
 pub(crate) fn address(number: u16, group: &Group) -> u64 {
     match group.home {
-        Some(kept) => HomeId::of_group(number).start().under(kept.contract()).0,
+        Some(kept) => {
+            let start = HomeId::of_group(number).start().0 + group.base_of_home();
+            Tag(start).under(kept.contract()).0
+        }
         None => first_line(number).0,
     }
 }

@@ -27,12 +27,14 @@ use crate::host::inner::NodeInner;
 use crate::host::kept_objects;
 use crate::host::names::{Came, Carried, Held, Send, WAITING};
 use crate::host::replicated::apart;
+use crate::membership::Group;
 use rackmem_fabric::{Body, Net, Nobody, Port, Receiver, Whole, words};
-use rackmem_proto::abd::{Command, GROUPS, Layout, first_line};
+use rackmem_proto::abd::{Command, GROUPS, first_line};
 use rackmem_proto::engine::keeping::{
     self, AtKeeper, InPlace, KeptBy, KeptStep, KeptTurn, Sweep, Way,
 };
 use rackmem_proto::membership::{KeptAs, Survives};
+use rackmem_proto::sabre::Laid;
 use rackmem_proto::wire::{Dest, Header, HomeId, Kind, Own, RequesterId, Seq, Tag};
 use std::collections::VecDeque;
 use std::sync::atomic::{
@@ -143,19 +145,26 @@ impl Kept {
         self.waiting.lock().whole().clear();
     }
 
-    /// There is a home, of this layout.
-    pub fn lay_out(&self, agents: &Agents, group: u16, layout: Layout, kept: KeptAs) {
+    /// The home that a group keeps is as this row of the rack's groups says.
+    pub fn lay_out(&self, agents: &Agents, group: u16, row: &Group) {
         if usize::from(group) >= GROUPS {
             return;
         }
-        let survives = match kept {
-            KeptAs::Blocks(survives) if u64::from(layout.line) == self.block => survives,
-            KeptAs::Blocks(_) => return,
-            KeptAs::Objects => {
-                agents.objects.lay_out(group, layout);
-                self.there.fetch_or(1 << group, SeqCst);
-                return;
-            }
+        let has = row.home == Some(KeptAs::Objects) && !row.config.is_removed();
+        let laid = Laid {
+            first: row.config.first,
+            base: if has { row.base } else { row.unused() },
+            layout: has.then_some(row.layout),
+        };
+        // Also where another kind of region has the number since: handles are left.
+        if has || laid.base > 0 {
+            agents.objects.lay_out(group, laid);
+            self.there.fetch_or(1 << group, SeqCst);
+        }
+        let layout = row.layout;
+        let survives = match row.home {
+            Some(KeptAs::Blocks(survives)) if u64::from(layout.line) == self.block => survives,
+            _ => return,
         };
         self.in_place().lay_out(group, layout.bytes);
         agents.memory.lay_out(group, layout.bytes as usize);

@@ -3,6 +3,7 @@
 //! What a packet needs is `rackmem_proto::sabre::KeptObjects`' to say; this brings it, and gives
 //! the packet again, until it is answered.
 
+use crate::error::AccessError;
 use crate::host::here::Here;
 use crate::host::inner::NodeInner;
 use crate::host::kept::goes_on;
@@ -18,7 +19,8 @@ use std::time::Duration;
 const AGAIN: Duration = Duration::from_millis(1);
 
 /// Serves a packet; what is to be sent, once a majority has what it is about. None: the epoch is
-/// over, or no majority answers, and the packet comes again.
+/// over, no majority answers, the region is removed or not heard of yet, and the packet comes
+/// again.
 pub(super) fn turn(node: &NodeInner, epoch: u32, came: &Came, net: &dyn Net) -> Option<Vec<Send>> {
     let agents = &node.access.agents;
     let held = Held::over(net);
@@ -26,18 +28,27 @@ pub(super) fn turn(node: &NodeInner, epoch: u32, came: &Came, net: &dyn Net) -> 
         agents.serve(&held, &came.header, came.body.body(), &mut Nobody);
         let mut nobody = Nobody;
         let mut here = Here::new(agents, net, Body::None, &mut nobody);
-        match here.objects(|sabre, _| sabre.kept.take_need()) {
+        let need = here.objects(|sabre, _| {
+            let need = sabre.kept.take_need()?;
+            // Looked at together: another region may have the number at any time.
+            let first = need.line().and_then(|line| sabre.kept.first_of(line));
+            Some((need, first.unwrap_or_default()))
+        });
+        match need {
             None => return Some(held.into_sends()),
-            Some(Need::Line(line)) => {
-                let value = node
-                    .access
-                    .operate_in(epoch, Command::Take(line), Vec::new());
-                let value = value.ok()?;
+            Some((Need::Line(line), first)) => {
+                let of = (epoch, first);
+                let take = Command::Take(line);
+                let value = node.access.operate_in_region(of, take, Vec::new()).ok()?;
                 here.objects(|sabre, fx| sabre.kept.fetched((line, epoch), &value, fx));
             }
-            Some(Need::Store(line, value)) => {
-                store(node, epoch, line, &value)?;
+            Some((Need::Store(line, value), first)) => {
+                store(node, (epoch, first), line, &value)?;
                 here.objects(|sabre, fx| sabre.kept.stored(fx));
+            }
+            Some((Need::News, _)) => {
+                node.access.groups.hurry();
+                return None;
             }
         }
     }
@@ -45,16 +56,17 @@ pub(super) fn turn(node: &NodeInner, epoch: u32, came: &Came, net: &dyn Net) -> 
 
 /// Sees to it that a majority has this in a line. Until it is known to, nobody may find anything
 /// else, so nothing is served meanwhile, for as long as that takes.
-fn store(node: &NodeInner, epoch: u32, line: Tag, value: &[u8]) -> Option<()> {
-    let write = || {
-        node.access
-            .operate_in(epoch, Command::Write(line), value.to_vec())
-    };
-    while write().is_err() {
-        if !goes_on(node, epoch) {
-            return None;
+fn store(node: &NodeInner, (epoch, first): (u32, u32), line: Tag, value: &[u8]) -> Option<()> {
+    loop {
+        let write = Command::Write(line);
+        let written = node
+            .access
+            .operate_in_region((epoch, first), write, value.to_vec());
+        match written {
+            Ok(_) => return Some(()),
+            Err(AccessError::Removed { .. }) => return None,
+            Err(_) if !goes_on(node, epoch) => return None,
+            Err(_) => std::thread::sleep(AGAIN),
         }
-        std::thread::sleep(AGAIN);
     }
-    Some(())
 }

@@ -52,6 +52,9 @@ struct GroupText {
     /// Who has its pages for itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mapped: Option<MemberText>,
+    /// Where addresses of its objects begin: those below were of removed regions.
+    #[serde(default, skip_serializing_if = "is_none")]
+    base: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -68,6 +71,11 @@ fn memory() -> String {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
 fn is_not(flag: &bool) -> bool {
     !flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 fn one() -> u32 {
@@ -114,6 +122,7 @@ fn of_group(group: &Group) -> GroupText {
         chooser: config.chooser,
         holds_lines: config.holds_lines,
         mapped: group.mapped.map(member),
+        base: group.base,
     }
 }
 
@@ -178,6 +187,7 @@ fn to_group(text: GroupText) -> Result<Group, String> {
             first: text.first,
         },
         mapped: text.mapped.map(member),
+        base: text.base,
     })
 }
 

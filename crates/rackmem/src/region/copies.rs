@@ -13,7 +13,7 @@ use crate::node::Node;
 use rackmem_proto::abd::{COPIES, Durability, Layout};
 use rackmem_proto::heap::Backing;
 use rackmem_proto::sabre::bytes_without_rows;
-use rackmem_proto::wire::Contract;
+use rackmem_proto::wire::{Contract, Tag};
 
 /// A region with copies that was opened.
 #[derive(Clone, Copy)]
@@ -22,6 +22,8 @@ pub(super) struct Copied {
     pub layout: Layout,
     /// The config of its group with which it began.
     pub first: u32,
+    /// Where it begins.
+    pub addr: u64,
     /// By this call.
     pub created: bool,
 }
@@ -59,6 +61,7 @@ fn fits(
         number,
         layout: group.layout,
         first: group.config.first,
+        addr: group_address(number, group),
         created: false,
     })
 }
@@ -182,22 +185,38 @@ pub(super) fn remove(node: &Node, name: &str) -> Result<bool, RegionError> {
     let mut backoff = Backoff::new(node.inner.access.patience);
     loop {
         let groups = book.look().map_err(away)?;
-        // Caches have parts of it, which nobody calls back, and handles its objects.
-        let found = groups.find(name).and_then(|(_, group)| group.home);
-        if let Some(contract) = found.map(KeptAs::contract) {
+        let Some((number, found)) = groups.find(name) else {
+            return Ok(false);
+        };
+        // Caches have parts of it, which nobody calls back.
+        if let Some(contract) = found.home.map(KeptAs::contract)
+            && contract == Contract::Coherent
+        {
             let name = name.into();
             return Err(RegionError::NotRemovable { name, contract });
         }
-        let Ok(next) = groups.remove(name) else {
-            return Ok(false);
-        };
-        if book.propose(&next).map_err(away)? {
-            return Ok(true);
+        let next = groups.remove(name);
+        if let Ok(next) = &next
+            && book.propose(next).map_err(away)?
+        {
+            return match found.home {
+                Some(KeptAs::Objects) => is_known(node, name, group_address(number, found)),
+                _ => Ok(true),
+            };
         }
         if !backoff.wait() {
             return Err(RegionError::Unfinished { name: name.into() });
         }
     }
+}
+
+/// A region of objects is removed, and its keeper knows: from here on nobody is answered by it.
+fn is_known(node: &Node, name: &str, addr: u64) -> Result<bool, RegionError> {
+    let known = node.inner.access.remove_objects(Tag(addr));
+    known.map(|()| true).map_err(|why| RegionError::NotFreed {
+        name: name.into(),
+        why: why.into(),
+    })
 }
 
 /// Has a region keep more copies from now on.

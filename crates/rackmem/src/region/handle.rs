@@ -55,8 +55,8 @@ enum Place {
     Row(u64, Ready),
     /// In a group, beginning with this config.
     Group(u16, Layout, u32),
-    /// In the home that a group keeps.
-    Home(HomeId),
+    /// In the home that this group keeps, from this address on, beginning with this config.
+    Home(u16, u64, u32),
 }
 
 impl std::fmt::Debug for Region {
@@ -85,7 +85,7 @@ impl Region {
             node: node.clone(),
             spec: spec.clone(),
             place: match spec.kept_as() {
-                Some(_) => Place::Home(HomeId::of_group(copied.number)),
+                Some(_) => Place::Home(copied.number, copied.addr, copied.first),
                 None => Place::Group(copied.number, copied.layout, copied.first),
             },
             created: copied.created,
@@ -112,7 +112,7 @@ impl Region {
         match self.place {
             Place::Row(_, ready) => ready.addr,
             Place::Group(number, ..) => first_line(number).0,
-            Place::Home(home) => home.start().under(self.contract()).0,
+            Place::Home(_, addr, _) => addr,
         }
     }
 
@@ -155,9 +155,7 @@ impl Region {
         let name = self.name();
         let (row, ready) = match self.place {
             Place::Row(row, ready) => (row, ready),
-            // It stays.
-            Place::Home(_) => return Ok(()),
-            Place::Group(number, _, first) => {
+            Place::Group(number, _, first) | Place::Home(number, _, first) => {
                 let now = self.node.inner.access.agents.replicas.region(number);
                 return match now.is_some_and(|(_, now)| now == first) {
                     true => Ok(()),

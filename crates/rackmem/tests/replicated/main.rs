@@ -12,6 +12,7 @@ mod maps;
 mod members;
 mod names;
 mod objects;
+mod objects_removed;
 mod paging;
 mod removing;
 mod rounds;

@@ -18,25 +18,28 @@
 //! | that makes one | a free place: lines are looked at until there is one; and its place in the requester's row, before |
 //! | that writes several together | their lines, once in an epoch each; then that a majority has a record of all of it ([`together`]); then their lines |
 //! | any | the region's last such record, once in an epoch, and what it says |
+//! | about a region that this node has not heard of, or that says that one is removed which is here | that it hears of the newest groups |
 //!
 //! **Once, over deaths too.** A line says by which call it was changed last, and before it is
 //! overwritten by another requester's the row says it. So a requester that asks the next keeper for
 //! the same call is answered from its row, from the object, or nothing has come of it.
 
 mod record;
+mod removal;
 mod together;
 
 pub use self::record::{RECORD, ROWS};
+pub use self::removal::{Laid, span_of};
 
 use self::record::{Call, CallRow, Head};
 use self::together::{Record, Together, bytes_of_records};
 use super::calls::{Answer, Calls, Came};
 use super::effects::{Defect, Effects};
 use super::home::read;
-use super::layout::{Meta, class_bytes, class_of};
+use super::layout::Meta;
 use super::operation::REGION;
 use super::rule::{Wanted, may_copy, next};
-use super::{HEADER, generation_of, len_of};
+use super::{generation_of, len_of};
 use crate::abd::first_line;
 use crate::wire::{Contract, Flags, Header, HomeId, Kind, Own, Reason, RequesterId, Tag};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -51,6 +54,8 @@ pub enum Need {
     Line(Tag),
     /// That a majority has this in this line: [`KeptObjects::stored`], and then the packet again.
     Store(Tag, Vec<u8>),
+    /// That this node hears of the newest groups. The packet comes again by itself.
+    News,
 }
 
 /// What is on its way to a majority.
@@ -91,6 +96,7 @@ enum Content {
 /// A region: all of the home that a group keeps.
 #[derive(Clone, Debug, Default)]
 struct Region {
+    laid: Laid,
     line: u32,
     places: u32,
     class: u8,
@@ -118,6 +124,8 @@ pub struct KeptObjects {
     pending: Option<Pending>,
     /// What stands in the way of the last packet that was not answered.
     need: Option<Need>,
+    /// The line that was asked for last, until its region is another one.
+    asked: Option<Tag>,
 }
 
 /// Bytes of a group's lines for objects of so many bytes in all, whose lines have so many: rows of
@@ -138,19 +146,6 @@ pub const fn room_of(line: u32) -> u32 {
 }
 
 impl KeptObjects {
-    /// There is a region of objects in the home that this group keeps.
-    pub fn lay_out(&mut self, group: u16, line: u32, bytes: u64) {
-        let line = line.max(RECORD);
-        let places = bytes_without_rows(bytes, line) / u64::from(line);
-        let class = class_of(line.saturating_sub(HEADER)).unwrap_or(0);
-        let fits = class_bytes(class) == Some(line);
-        let (Ok(places), true) = (u32::try_from(places), fits) else {
-            return;
-        };
-        let region = self.regions.entry(group).or_default();
-        (region.line, region.places, region.class) = (line, places, class);
-    }
-
     /// Whether a packet needs nothing that takes a majority.
     pub fn answers_at_once(&self, header: &Header) -> bool {
         let group = header.tag.home().group();
@@ -177,14 +172,9 @@ impl KeptObjects {
 
     /// An epoch begins: what is here may not be what the next keeper makes of it.
     pub fn enter(&mut self) {
-        (self.closed, self.pending, self.need) = (true, None, None);
+        (self.closed, self.pending, self.need, self.asked) = (true, None, None, None);
         for region in self.regions.values_mut() {
-            *region = Region {
-                line: region.line,
-                places: region.places,
-                class: region.class,
-                ..Region::default()
-            };
+            *region = region.anew();
         }
     }
 
@@ -216,6 +206,9 @@ impl KeptObjects {
         };
         self.regions.insert(group, region);
         if let Err(Next::Needs(need, pending)) = step {
+            if let Need::Line(line) = need {
+                self.asked = Some(line);
+            }
             (self.need, self.pending) = (Some(need), pending);
             if fx.defect() == Some(Defect::PublishBeforeQuorum) {
                 self.stored(fx);
@@ -226,7 +219,9 @@ impl KeptObjects {
     /// A majority has this line, as of this epoch.
     pub fn fetched(&mut self, (line, epoch): (Tag, u32), value: &[u8], fx: &mut impl Effects) {
         let group = line.home().0;
-        let now = !self.closed && epoch == fx.epoch();
+        // Of a region that has this number since, it says nothing.
+        let asked = self.asked.take() == Some(line);
+        let now = asked && !self.closed && epoch == fx.epoch();
         let Some(region) = self.regions.get_mut(&group).filter(|_| now) else {
             return;
         };
@@ -297,10 +292,10 @@ impl KeptObjects {
 
     /// Everything that decides what it will do.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
-        (self.closed, &self.pending).hash(into);
+        (self.closed, &self.pending, self.asked).hash(into);
         for (group, region) in &self.regions {
             (
-                group,
+                (group, region.laid),
                 &region.here,
                 &region.free,
                 region.cursor,
@@ -351,8 +346,13 @@ impl Region {
         (header, own, _): Packet<'_>,
         fx: &mut impl Effects,
     ) -> Step<()> {
-        self.know_record(group, fx)?;
+        if self.is_unheard(header, own) {
+            return Err(Next::Needs(Need::News, None));
+        }
         let place = self.place(header.tag);
+        if place != Err(Reason::Gone) {
+            self.know_record(group, fx)?;
+        }
         if let Ok(place) = place {
             self.last(group, place)?;
         }
@@ -367,8 +367,17 @@ impl Region {
         packet: Packet<'_>,
         fx: &mut impl Effects,
     ) -> Step<()> {
-        self.carry_out(group, fx)?;
         let (header, own, _) = packet;
+        let unheard = self.is_unheard(header, own);
+        let answers = unheard && fx.defect() == Some(Defect::AnswerUnheard);
+        if unheard && !answers {
+            return Err(Next::Needs(Need::News, None));
+        }
+        if answers || self.is_gone(header.tag) {
+            self.answer_gone(header, own, fx);
+            return Ok(());
+        }
+        self.carry_out(group, fx)?;
         let answer = match self.calls.came(header, own, fx.defect()) {
             Came::Late => return Ok(()),
             Came::Again(answer) => answer,
@@ -411,14 +420,15 @@ impl Region {
         if !tag.is_under(Contract::Object) {
             return Err(Reason::Refused);
         }
-        let line = u64::from(self.line.max(1));
-        let nth = u32::try_from(tag.offset() / line).ok();
-        let nth = nth.filter(|nth| *nth < self.places && tag.offset().is_multiple_of(line));
+        let offset = tag.offset().checked_sub(self.laid.base);
+        let (offset, line) = (offset.ok_or(Reason::Gone)?, u64::from(self.line.max(1)));
+        let nth = u32::try_from(offset / line).ok();
+        let nth = nth.filter(|nth| *nth < self.places && offset.is_multiple_of(line));
         nth.ok_or(Reason::NoMemory)
     }
 
     fn tag(&self, group: u16, place: u32) -> Tag {
-        let offset = u64::from(place) * u64::from(self.line);
+        let offset = self.laid.base + u64::from(place) * u64::from(self.line);
         Tag(HomeId::of_group(group).start().0 + offset).under(Contract::Object)
     }
 

@@ -265,10 +265,18 @@ impl Region {
         let mut written = Vec::new();
         for (entry, at) in entries {
             let version = match entry.object.tag.home().group() {
+                Some(of) if of == group && self.is_beyond(entry.object.tag) => {
+                    return Err(Next::Needs(Need::News, None));
+                }
                 Some(of) if of == group => self.is_as_read(group, &entry, fx)?,
                 Some(of) if !entry.is_written() => match others.get_mut(&of) {
+                    Some(other) if other.is_beyond(entry.object.tag) => {
+                        return Err(Next::Needs(Need::News, None));
+                    }
                     Some(other) => {
-                        other.know_record(of, fx)?;
+                        if !other.is_gone(entry.object.tag) {
+                            other.know_record(of, fx)?;
+                        }
                         other.is_as_read(of, &entry, fx)?
                     }
                     // This node has not heard of it yet: the call comes again.

@@ -1,6 +1,6 @@
 //! The words of this home's objects, as a section acts by them.
 
-use super::Objects;
+use super::{Kept, Objects};
 use crate::bytes::objects::{copy_in, copy_out};
 use crate::bytes::whole;
 use rackmem_proto::sabre::{Memory, Meta, Section, Spot, Words};
@@ -11,13 +11,13 @@ use std::sync::atomic::AtomicU64;
 pub(crate) type Fx<'f> = Section<'f, HomeWords<'f>>;
 
 /// See the module.
-pub(crate) struct HomeWords<'f>(pub &'f Objects);
+pub(crate) struct HomeWords<'f>(pub &'f Objects, pub(super) &'f Kept);
 
 impl<'f> HomeWords<'f> {
     fn words(&self, object: Tag) -> &'f [AtomicU64] {
         let memory = match object.home().group() {
-            None => Some(self.0.memory()),
-            Some(group) => self.0.kept(group),
+            None => Some(&**self.0.memory()),
+            Some(group) => self.1.get(usize::from(group)).and_then(Option::as_ref),
         };
         let words = memory.and_then(|memory| memory.object(object));
         words.unwrap_or_default()

@@ -25,8 +25,7 @@ use rackmem_proto::abd::{GROUPS, Layout};
 use rackmem_proto::engine::{self, ObjectHost};
 use rackmem_proto::membership::View;
 use rackmem_proto::sabre::{
-    Answer, Book, HEADER, Home, SLAB, Sabre, Section, Sender, Spot, Values, bytes_without_rows,
-    class_of,
+    Answer, Book, HEADER, Home, Laid, SLAB, Sabre, Section, Sender, Spot, Values, class_of, span_of,
 };
 use rackmem_proto::wire::{Contract, Dest, Header, HomeId, MAX_NODES, NodeId, Own, Reason, Tag};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -37,7 +36,11 @@ use std::time::{Duration, Instant};
 struct Part {
     sabre: Sabre,
     values: Values,
+    /// By group, that of homes which groups keep.
+    kept: Kept,
 }
+
+type Kept = [Option<ObjectMemory>; GROUPS];
 
 /// Memory for objects that this process can reach.
 #[derive(Clone)]
@@ -104,8 +107,6 @@ pub(crate) struct Objects {
     /// Bytes of a packet's body.
     room: usize,
     reachable: Reachable,
-    /// By group, that of homes which groups keep.
-    kept: [OnceLock<Arc<ObjectMemory>>; GROUPS],
     /// Memory of other processes of the host, by home.
     mapped: [Mutex<Mapped>; MAX_NODES],
     part: Mutex<Part>,
@@ -141,11 +142,11 @@ impl Objects {
             slabs,
             room,
             reachable,
-            kept: [const { OnceLock::new() }; GROUPS],
             mapped: std::array::from_fn(|_| Mutex::default()),
             part: Mutex::new(Part {
                 sabre,
                 values: Values::default(),
+                kept: [const { None }; GROUPS],
             }),
             ended: Condvar::new(),
             counters: ObjectCounters::default(),
@@ -167,29 +168,24 @@ impl Objects {
         own.get_or_init(|| Arc::new(new()))
     }
 
-    /// The memory of a home that a group keeps, while this node serves it.
-    fn kept(&self, group: u16) -> Option<&Arc<ObjectMemory>> {
-        self.kept.get(usize::from(group))?.get()
+    /// The home that this group keeps has these objects from here on. Memory of a region that had
+    /// the number before is free.
+    pub fn lay_out(&self, group: u16, laid: Laid) {
+        let Part { sabre, kept, .. } = &mut *self.part();
+        let Some(memory) = kept.get_mut(usize::from(group)) else {
+            return;
+        };
+        if sabre.kept.lay_out(group, laid) {
+            *memory = laid
+                .layout
+                .map(|lines| kept_memory(group, lines, laid.base));
+        }
     }
 
-    /// There is a region of objects in the home that this group keeps.
-    pub fn lay_out(&self, group: u16, Layout { line, bytes }: Layout) {
-        let objects = bytes_without_rows(bytes, line);
-        let slabs = u32::try_from(objects.div_ceil(SLAB)).unwrap_or(u32::MAX);
-        let home = HomeId::of_group(group);
-        let new = || {
-            let memory = ObjectMemory::new(home, 0, slabs, None);
-            let class = class_of(line - HEADER).unwrap_or(0);
-            for slab in 0..u64::from(slabs) {
-                let tag = Tag(home.start().0 + slab * SLAB).under(Contract::Object);
-                memory.open_slab(Spot { tag, class });
-            }
-            Arc::new(memory)
-        };
-        if let Some(kept) = self.kept.get(usize::from(group)) {
-            kept.get_or_init(new);
-        }
-        self.part().sabre.kept.lay_out(group, line, bytes);
+    /// Whether an address is of a removed region of objects with copies, or of one that this node
+    /// has not heard of.
+    fn is_removed(&self, object: Tag) -> Option<bool> {
+        self.part().sabre.kept.is_removed(object)
     }
 
     /// Whether a packet for the keeper of a home needs nothing that takes a majority.
@@ -322,6 +318,19 @@ impl Objects {
     }
 }
 
+/// The memory of a home that a group keeps, for while this node serves it.
+fn kept_memory(group: u16, Layout { line, bytes }: Layout, base: u64) -> ObjectMemory {
+    let slabs = u32::try_from(span_of(bytes, line) / SLAB).unwrap_or(u32::MAX);
+    let home = HomeId::of_group(group);
+    let memory = ObjectMemory::new(home, base, slabs, None);
+    let class = class_of(line - HEADER).unwrap_or(0);
+    for slab in 0..u64::from(slabs) {
+        let tag = Tag(home.start().0 + base + slab * SLAB).under(Contract::Object);
+        memory.open_slab(Spot { tag, class });
+    }
+    memory
+}
+
 /// Counts something.
 pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
@@ -348,14 +357,23 @@ impl ObjectHost for Here<'_> {
             _ => &[],
         };
         let mut part = objects.part();
-        let Part { sabre, values } = &mut *part;
+        let Part {
+            sabre,
+            values,
+            kept,
+        } = &mut *part;
         let sender = Sender {
             node: objects.me,
             epoch: agents.standing.epoch(),
             room: objects.room,
             broken: None,
         };
-        let mut fx = Section::new(HomeWords(objects), values, (self.offset, segment), sender);
+        let mut fx = Section::new(
+            HomeWords(objects, kept),
+            values,
+            (self.offset, segment),
+            sender,
+        );
         let result = section(sabre, &mut fx);
         let (sent, ended) = (fx.sent, fx.ended);
         drop(part);

@@ -5,7 +5,7 @@ use crate::backoff::Backoff;
 use crate::error::{AccessError, AllocError, RackError};
 use crate::host::access::Access;
 use crate::host::here::Here;
-use crate::ports::requester::refused;
+use crate::ports::requester::{Borrowed, refused};
 use rackmem_fabric::{Body, Nobody, Whole};
 use rackmem_proto::engine::{ObjectHost, Objects as Protocol, Protocol as _};
 use rackmem_proto::sabre::{Answer, Command, Known, Lane, Outcome, Ref};
@@ -24,15 +24,40 @@ impl Access {
     pub fn ask_home(&self, command: Command, value: Vec<u8>) -> Answered {
         let tag = command.tag();
         self.alive(tag)?;
+        // Whoever has removed a region asks whether its keeper knows.
+        if !matches!(command, Command::Remove(_)) {
+            self.is_there(tag)?;
+        }
         let begin = |here: &mut Here<'_>, slot| Protocol::command(here, slot, command);
         let mut answered = self.ask_all(&[tag], value, begin)?;
         answered.pop().unwrap_or(Err(silence(self, tag)))
+    }
+
+    /// An address in a home that a group keeps is of a region that is there, as far as this node can
+    /// know: it asks nobody for what it knows to be gone, and nobody waits for what never was.
+    pub(super) fn is_there(&self, tag: Tag) -> Result<(), AccessError> {
+        let objects = &self.agents.objects;
+        let kept = !tag.home().is_own() && tag.is_under(Contract::Object);
+        let unheard = match objects.is_removed(tag).filter(|_| kept) {
+            None => return Ok(()),
+            Some(true) => return Err(AccessError::Gone { addr: tag.0 }),
+            Some(false) => self.groups.look(),
+        };
+        match (objects.is_removed(tag), unheard) {
+            (Some(true), _) => Err(AccessError::Gone { addr: tag.0 }),
+            (Some(false), Ok(_)) => Err(AccessError::BadAddress { addr: tag.0 }),
+            // Where the store is away, the keeper may know.
+            _ => Ok(()),
+        }
     }
 
     /// Asks homes for several objects, [`MANY`](rackmem_proto::sabre::MANY) at most, which are
     /// under way together; each unless it has this version.
     pub fn read_at_homes(&self, objects: &[(Ref, Known)]) -> Result<Vec<Answered>, AccessError> {
         let tags: Vec<Tag> = objects.iter().map(|(object, _)| object.tag).collect();
+        for tag in &tags {
+            self.is_there(*tag)?;
+        }
         let begin = |here: &mut Here<'_>, slot| {
             here.objects(|sabre, fx| sabre.reads(slot, objects, fx));
         };
@@ -97,6 +122,17 @@ impl Access {
                 return Ok(answered.into_iter().flatten().collect());
             }
             self.listen(&mut slot, |time| objects.wait(time));
+            self.ask_keeper_again(&slot, kept);
+        }
+    }
+
+    /// Asks again what a keeper could not answer, where packets are calls: it has not heard of a
+    /// region, or no majority has answered it, and nobody else sends it again.
+    pub(super) fn ask_keeper_again(&self, slot: &Borrowed<'_>, kept: Option<Tag>) {
+        if kept.is_some() && !slot.overlaps() {
+            let (nth, mut nobody) = (slot.number(), Nobody);
+            let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
+            here.objects(|sabre, fx| sabre.ask_again(nth, fx));
         }
     }
 

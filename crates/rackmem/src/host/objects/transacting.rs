@@ -34,8 +34,10 @@ impl Access {
         let read = plan.reads.iter().map(|(object, _)| object.tag);
         let kept = plan.kept.iter().map(|part| part.first);
         let tags: Vec<Tag> = written.chain(read).chain(kept).collect();
+        let at_keeper = tags.iter().copied().find(|tag| !tag.home().is_own());
         for tag in tags {
-            self.alive(tag).map_err(Unfinished::before)?;
+            let there = self.alive(tag).and_then(|()| self.is_there(tag));
+            there.map_err(Unfinished::before)?;
         }
         let objects = &self.agents.objects;
         let slot = self.requesters.borrow().map_err(AccessError::from);
@@ -65,6 +67,7 @@ impl Access {
             }
             self.drop_lost(&slot);
             self.listen(&mut slot, |time| objects.wait(time));
+            self.ask_keeper_again(&slot, at_keeper);
         }
     }
 

@@ -216,9 +216,7 @@ impl Agents {
                 }
                 abd.learn(number, group.layout, config, fx);
             });
-            if let Some(kept) = group.home {
-                self.kept.lay_out(self, number, group.layout, kept);
-            }
+            self.kept.lay_out(self, number, group);
         }
     }
 }

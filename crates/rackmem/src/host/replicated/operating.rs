@@ -75,8 +75,8 @@ impl CopyCounts {
 enum Of {
     /// A region, which began with this config of its group.
     Region(u32),
-    /// An epoch, which fences the group.
-    Epoch(u32),
+    /// An epoch, which fences the group; of a region that can be removed, also that.
+    Epoch(u32, Option<u32>),
     /// The pages of such a region, which this node has for itself.
     Pages(u32),
 }
@@ -84,7 +84,7 @@ enum Of {
 impl Of {
     /// Whether it is of another region than that which began with this config.
     fn is_other_than(self, first: u32) -> bool {
-        matches!(self, Of::Region(of) | Of::Pages(of) if of != first)
+        matches!(self, Of::Region(of) | Of::Pages(of) | Of::Epoch(_, Some(of)) if of != first)
     }
 
     fn is_of_pages(self) -> bool {
@@ -93,7 +93,7 @@ impl Of {
 
     /// Whether it is of another epoch than this.
     fn is_past(self, epoch: u32) -> bool {
-        matches!(self, Of::Epoch(of) if of != epoch)
+        matches!(self, Of::Epoch(of, _) if of != epoch)
     }
 }
 
@@ -125,7 +125,18 @@ impl Access {
         command: Command,
         value: Vec<u8>,
     ) -> Result<Vec<u8>, AccessError> {
-        self.operate(command, value, Of::Epoch(epoch))
+        self.operate(command, value, Of::Epoch(epoch, None))
+    }
+
+    /// The same of the region that began with this config of its group, and of no other that has
+    /// its number next.
+    pub fn operate_in_region(
+        &self,
+        (epoch, first): (u32, u32),
+        command: Command,
+        value: Vec<u8>,
+    ) -> Result<Vec<u8>, AccessError> {
+        self.operate(command, value, Of::Epoch(epoch, Some(first)))
     }
 
     /// The same for something that nobody waits for, which gives up sooner.
@@ -136,7 +147,7 @@ impl Access {
         value: Vec<u8>,
     ) -> Result<Vec<u8>, AccessError> {
         let patience = patience.min(self.patience);
-        self.operate_for(patience, command, value, Of::Epoch(epoch))
+        self.operate_for(patience, command, value, Of::Epoch(epoch, None))
     }
 
     /// Carries out a command on a line of a region whose pages this node has for itself: as long as

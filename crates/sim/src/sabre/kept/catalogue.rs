@@ -1,8 +1,8 @@
 //! The racks that are explored.
 
 use super::scenario::Op::{
-    Audit, Free, Make, Read, Write, WriteBoth, WriteBothIf, WriteFirstIf, WriteIf, WriteOther,
-    WriteSecondIf,
+    Again, Audit, Free, Make, Read, Remove, RemoveOnly, Write, WriteBoth, WriteBothIf,
+    WriteFirstIf, WriteIf, WriteOther, WriteSecondIf,
 };
 use super::scenario::{Budget, Scenario};
 
@@ -148,5 +148,59 @@ pub const SCENARIOS: &[Scenario] = &[
         budget: TWICE,
         room: 8,
         states: 27_302,
+    },
+    Scenario {
+        name: "object-region-removed",
+        about: "a region of objects is removed and made again beside a reader, a packet is lost",
+        places: 1,
+        threads: &[&[Remove, Again, Make], &[Read, Read]],
+        budget: LOSSY,
+        room: 1,
+        states: 2_831,
+    },
+    Scenario {
+        name: "object-region-removed-writer",
+        about: "it is removed and made again beside a writer, whose calls come twice",
+        places: 1,
+        threads: &[&[Remove, Again, Make], &[Write, Read]],
+        budget: Budget { double: 1, ..CALM },
+        room: 1,
+        states: 17_900,
+    },
+    Scenario {
+        name: "object-region-removed-keeper-dies",
+        about: "its keeper dies while it is removed and made again, beside a writer",
+        places: 1,
+        threads: &[&[Remove, Again, Make], &[Write]],
+        budget: DEADLY,
+        room: 1,
+        states: 63_800,
+    },
+    Scenario {
+        name: "object-region-removed-keeper-dies-reader",
+        about: "its keeper dies while it is removed, beside a reader",
+        places: 1,
+        threads: &[&[Remove, Again], &[Read, Read]],
+        budget: DEADLY,
+        room: 1,
+        states: 11_965,
+    },
+    Scenario {
+        name: "object-region-removed-together",
+        about: "it is removed and made again beside a transaction that writes two of its objects",
+        places: 2,
+        threads: &[&[Remove, Again, Make], &[WriteBoth]],
+        budget: DEADLY,
+        room: 8,
+        states: 23_200,
+    },
+    Scenario {
+        name: "object-region-removed-unasked",
+        about: "who removes it dies, and another one makes it again, beside a writer",
+        places: 1,
+        threads: &[&[RemoveOnly, Again, Make], &[Write, Read]],
+        budget: CALM,
+        room: 1,
+        states: 3_081,
     },
 ];

@@ -69,6 +69,10 @@ pub struct Judge {
     found: BTreeMap<u16, Vec<u64>>,
     /// Objects that threads have been given.
     given: Vec<Ref>,
+    /// What the first region had when it was removed.
+    was: Option<BTreeMap<Tag, Had>>,
+    /// The removal is over: nobody is answered by that region.
+    over: bool,
     broken: Option<(&'static str, String)>,
 }
 
@@ -130,7 +134,8 @@ impl Judge {
             }
             self.found.insert(write, versions.clone());
         }
-        for reading in self.reading.values_mut() {
+        // All that is read is of the first region.
+        for reading in self.reading.values_mut().filter(|_| self.was.is_none()) {
             reading.see(&self.has);
         }
         let now = self.now();
@@ -181,10 +186,25 @@ impl Judge {
         let mut reading = Reading {
             object,
             current: Vec::new(),
-            gone: false,
+            gone: self.was.is_some(),
         };
-        reading.see(&self.has);
+        if !self.over {
+            reading.see(self.was.as_ref().unwrap_or(&self.has));
+        }
         self.reading.insert(thread, reading);
+    }
+
+    /// The region is not there any more. What is read of it until the removal is over may be of
+    /// before.
+    pub fn removed(&mut self) {
+        self.was = Some(std::mem::take(&mut self.has));
+        let reading = self.reading.values_mut();
+        reading.for_each(|reading| reading.gone = true);
+    }
+
+    /// Whoever has removed it was told that its keeper knows.
+    pub fn removal_is_over(&mut self) {
+        self.over = true;
     }
 
     /// It has read this.
@@ -233,9 +253,10 @@ impl Judge {
         }
     }
 
-    /// It was said not to have been made.
+    /// It was said not to have been made. One that was made in a region that is removed since may
+    /// be told the same.
     pub fn not_written(&mut self, write: u16) {
-        if self.taken.contains_key(&write) {
+        if self.was.is_none() && self.taken.contains_key(&write) {
             self.complain(ONCE, format!("write {write} was refused and is there"));
         }
     }

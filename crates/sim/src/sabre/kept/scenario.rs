@@ -25,6 +25,12 @@ pub enum Op {
     WriteSecondIf,
     /// The same, the other way round.
     WriteFirstIf,
+    /// Removes the region, and waits until its keeper knows.
+    Remove,
+    /// The same, and whoever does it is gone before it asks.
+    RemoveOnly,
+    /// Makes another region under its number, in which objects are made from then on.
+    Again,
 }
 
 /// What an operation does with an object: whether it writes it, and whether that must have the

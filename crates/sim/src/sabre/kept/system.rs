@@ -31,6 +31,8 @@ pub enum Move {
     Die(bool),
     /// A node comes into the next epoch.
     Enter(usize),
+    /// A node hears what has become of the region.
+    Hear(usize),
 }
 
 impl System for KeptSystem {
@@ -60,6 +62,8 @@ impl System for KeptSystem {
         }
         let behind = world.nodes().filter(|node| world.is_behind(*node));
         moves.extend(behind.map(Move::Enter));
+        let late = world.nodes().filter(|node| world.has_to_hear(*node));
+        moves.extend(late.map(Move::Hear));
         moves
     }
 
@@ -84,6 +88,10 @@ impl System for KeptSystem {
             Move::Stored => world.stored(),
             Move::Die(stored) => world.die(stored),
             Move::Enter(node) => world.enter(node),
+            Move::Hear(node) => {
+                world.hear(node);
+                Ok(())
+            }
         };
         world.purge();
         came
@@ -121,6 +129,7 @@ impl System for KeptSystem {
             Move::Die(true) => "the keeper dies, and a majority has what it was storing".into(),
             Move::Die(false) => "the keeper dies".into(),
             Move::Enter(node) => format!("node {node} comes into the next epoch"),
+            Move::Hear(node) => format!("node {node} hears what has become of the region"),
         }]
     }
 

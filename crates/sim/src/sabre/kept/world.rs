@@ -6,13 +6,13 @@ use super::judge::{Judge, Nobody};
 use super::scenario::{Budget, Does, Op, Scenario};
 use crate::driver::{Complaint, Unpacked};
 use crate::print::Print;
-use rackmem_proto::abd::first_line;
+use rackmem_proto::abd::{Layout, first_line};
 use rackmem_proto::call::Parcel;
 use rackmem_proto::sabre::rule::Refusal;
 use rackmem_proto::sabre::transaction::{Plan, Used};
 use rackmem_proto::sabre::{
-    Book, Command, Defect, GRANULE, Known, Lane, Meta, Need, Outcome, Ref, Sabre, Section, Sender,
-    Values, bytes_with_rows, class_of,
+    Book, Command, Defect, GRANULE, Known, Laid, Lane, Meta, Need, Outcome, Ref, Sabre, Section,
+    Sender, Values, bytes_with_rows, class_of, span_of,
 };
 use rackmem_proto::wire::{Contract, Copyset, Dest, HomeId, Kind, NodeId, OWN_LEN, Tag};
 use std::collections::BTreeMap;
@@ -33,6 +33,24 @@ struct Member {
     places: Places,
     epoch: u32,
     dead: bool,
+    /// What it has heard of the region.
+    heard: u8,
+}
+
+/// The region is there, is removed, and another one has its number.
+const REMOVED: u8 = 1;
+const AGAIN: u8 = 2;
+
+/// The home that the group keeps, once this has become of the region.
+fn laid(places: u32, became: u8, defect: Option<Defect>) -> Laid {
+    let bytes = bytes_with_rows(u64::from(places * LINE), LINE);
+    let reuses = defect == Some(Defect::ReuseAddresses);
+    let next = became > 0 && !(reuses && became == AGAIN);
+    Laid {
+        first: if became == AGAIN { 3 } else { 1 },
+        base: if next { span_of(bytes, LINE) } else { 0 },
+        layout: Layout::new(LINE, bytes).filter(|_| became != REMOVED),
+    }
 }
 
 /// What a keeper waits for: a packet, and what a majority is to have.
@@ -41,6 +59,8 @@ struct Work {
     packet: Parcel,
     line: Tag,
     value: Vec<u8>,
+    /// Of the region as its keeper knew it.
+    of: u8,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -72,6 +92,9 @@ pub struct World {
     pub threads: Vec<Thread>,
     pub left: Budget,
     object: Ref,
+    places: u32,
+    /// What has become of the region.
+    became: u8,
     room: usize,
     pub defect: Option<Defect>,
 }
@@ -88,14 +111,14 @@ impl World {
         let node = |nth: usize| {
             let book = Book::new(HomeId::of(nth as NodeId), 0, 1);
             let mut sabre = Sabre::new((nth as NodeId, 1), book);
-            let all = bytes_with_rows(u64::from(scenario.places * LINE), LINE);
-            sabre.kept.lay_out(0, LINE, all);
+            sabre.kept.lay_out(0, laid(scenario.places, 0, defect));
             Rc::new(Member {
                 sabre,
                 values: Values::default(),
                 places: Places::new(),
                 epoch: 1,
                 dead: false,
+                heard: 0,
             })
         };
         let thread = |ops: &&'static [Op]| Thread {
@@ -137,6 +160,8 @@ impl World {
             threads: scenario.threads.iter().map(thread).collect(),
             left: scenario.budget,
             object,
+            places: scenario.places,
+            became: 0,
             room: scenario.room,
             defect,
         }
@@ -212,7 +237,9 @@ impl World {
                 sabre.kept.take_need()
             });
             match need {
-                None => return,
+                // What asks for what the node has not heard of comes again.
+                None | Some(Need::News) => return,
+                Some(Need::Line(_)) if !self.is_of_region(self.nodes[node].heard) => return,
                 Some(Need::Line(line)) => {
                     let nothing = || vec![0; LINE as usize];
                     let value = self.lines.get(&line).cloned().unwrap_or_else(nothing);
@@ -227,6 +254,7 @@ impl World {
                         packet,
                         line,
                         value,
+                        of: self.nodes[node].heard,
                     }));
                     return;
                 }
@@ -245,15 +273,27 @@ impl World {
     }
 
     fn judge_line(&mut self, work: &Work) {
-        let kept = &self.nodes[0].sabre.kept;
+        // Who has removed it knows, and else all do.
+        let knows = |node: &&Rc<Member>| node.heard == self.became;
+        let Some(node) = self.nodes.iter().find(knows) else {
+            return;
+        };
+        let kept = &node.sabre.kept;
         let behind = |line| self.lines.get(&line).map(Vec::as_slice);
         let lines = kept.lines_of(work.line, &work.value, behind);
         self.judge.stored(&lines);
     }
 
-    /// A majority has it.
+    /// Whether members take a line of the region that was known as this.
+    fn is_of_region(&self, of: u8) -> bool {
+        let next = self.defect == Some(Defect::StoreInNext) && self.became == AGAIN;
+        of == self.became || next
+    }
+
+    /// A majority has it, unless the region is removed.
     pub fn stored(&mut self) -> Result<(), Complaint> {
-        if let Some(work) = self.work.take() {
+        let work = self.work.take();
+        if let Some(work) = work.filter(|work| self.is_of_region(work.of)) {
             let node = keeper_of(self.epoch);
             self.put(&work);
             self.at(node, None, |sabre, fx| sabre.kept.stored(fx));
@@ -270,13 +310,38 @@ impl World {
     /// The keeper dies. What it was storing has come to a majority, or has not.
     pub fn die(&mut self, stored: bool) -> Result<(), Complaint> {
         self.left.die -= 1;
-        self.decided = self.work.take().filter(|_| stored);
+        let work = self.work.take();
+        self.decided = work.filter(|work| stored && self.is_of_region(work.of));
         if let Some(work) = &self.decided {
             self.lines.insert(work.line, work.value.clone());
         }
         Rc::make_mut(&mut self.nodes[keeper_of(self.epoch)]).dead = true;
         self.epoch += 1;
         self.judge.verdict()
+    }
+
+    /// Whether a node has yet to hear what has become of the region.
+    pub fn has_to_hear(&self, node: usize) -> bool {
+        !self.nodes[node].dead && self.nodes[node].heard < self.became
+    }
+
+    /// It hears.
+    pub fn hear(&mut self, node: usize) {
+        let laid = laid(self.places, self.became, self.defect);
+        let member = Rc::make_mut(&mut self.nodes[node]);
+        member.heard = self.became;
+        member.sabre.kept.lay_out(0, laid);
+    }
+
+    /// A thread has the rack agree what becomes of the region, and its node hears first.
+    fn becomes(&mut self, thread: usize, what: u8) {
+        self.became = what;
+        if what == REMOVED {
+            self.judge.removed();
+            self.lines.clear();
+            self.decided = None;
+        }
+        self.hear(self.keepers + thread);
     }
 
     /// Whether a node has yet to come into the epoch.
@@ -345,6 +410,14 @@ impl World {
         let Some(op) = self.op(thread) else {
             return Ok(());
         };
+        if let Op::Again | Op::RemoveOnly = op {
+            self.becomes(thread, if op == Op::Again { AGAIN } else { REMOVED });
+            self.threads[thread].done += 1;
+            return self.judge.verdict();
+        }
+        if op == Op::Remove {
+            self.becomes(thread, REMOVED);
+        }
         self.threads[thread].waits = true;
         let ([first, second], write) = (self.both(), self.write_of(thread));
         let object = match (op, self.threads[thread].reads.len()) {
@@ -380,8 +453,18 @@ impl World {
             Op::Write | Op::WriteOther => Command::Write(object, 0, LEN),
             Op::WriteIf => Command::Write(object, FIRST, LEN),
             Op::Free => Command::Free(object),
-            Op::Make => Command::Alloc(object.tag, LEN),
-            Op::WriteBoth | Op::WriteBothIf | Op::WriteFirstIf | Op::WriteSecondIf => {
+            Op::Remove => Command::Remove(object.tag),
+            Op::Make => {
+                let known = self.nodes[self.keepers + thread].heard;
+                let base = laid(self.places, known, self.defect).base;
+                Command::Alloc(Tag(self.object.tag.0 + base), LEN)
+            }
+            Op::WriteBoth
+            | Op::WriteBothIf
+            | Op::WriteFirstIf
+            | Op::WriteSecondIf
+            | Op::RemoveOnly
+            | Op::Again => {
                 return Ok(());
             }
         };
@@ -470,6 +553,7 @@ impl World {
             },
             Outcome::Aborted(..) if op.writes() => self.judge.not_written(write),
             Outcome::Aborted(..) => self.judge.audited(thread, false),
+            Outcome::Freed if op == Op::Remove => self.judge.removal_is_over(),
             Outcome::Freed => {}
         }
         let at = &mut self.threads[thread];
@@ -513,15 +597,17 @@ impl Unpacked for World {
         for node in &self.nodes {
             node.sabre.fingerprint(&mut print);
             (&node.values, &node.places, node.epoch, node.dead).hash(&mut print);
+            node.heard.hash(&mut print);
         }
         for packet in &self.packets {
             (key(packet), packet.header.epoch).hash(&mut print);
         }
         print.write_usize(self.packets.len());
         for work in [&self.work, &self.decided].into_iter().flatten() {
-            (key(&work.packet), work.line, &work.value).hash(&mut print);
+            (key(&work.packet), work.line, &work.value, work.of).hash(&mut print);
         }
         (self.work.is_some(), &self.threads, self.left, self.epoch).hash(&mut print);
+        self.became.hash(&mut print);
         print.whole()
     }
 }

@@ -6,14 +6,14 @@ use crate::driver::{Complaint, Unpacked};
 use crate::print::Print;
 use crate::sabre::memory::{HomeWords, LEN, Places, bytes_of};
 use crate::sabre::world::{self, key};
-use rackmem_proto::abd::first_line;
+use rackmem_proto::abd::{Layout, first_line};
 use rackmem_proto::call::Parcel;
 use rackmem_proto::engine::is_current;
 use rackmem_proto::sabre::rule::is_odd;
 use rackmem_proto::sabre::transaction::{Plan, Used};
 use rackmem_proto::sabre::{
-    Book, Command, Defect, GRANULE, Lane, Meta, Need, Outcome, Ref, SLAB, Sabre, Section, Sender,
-    Values, bytes_with_rows, class_of,
+    Book, Command, Defect, GRANULE, Laid, Lane, Meta, Need, Outcome, Ref, SLAB, Sabre, Section,
+    Sender, Values, bytes_with_rows, class_of,
 };
 use rackmem_proto::wire::{Contract, Copyset, Dest, HomeId, NodeId, OWN_LEN, Reason, Record, Tag};
 use std::collections::BTreeMap;
@@ -83,7 +83,12 @@ impl World {
             let book = Book::new(HomeId::of(nth), 0, 1);
             let mut sabre = Sabre::new((nth, 1), book);
             let objects = scenario.objects.len() as u64 * u64::from(LINE);
-            sabre.kept.lay_out(0, LINE, bytes_with_rows(objects, LINE));
+            let laid = Laid {
+                first: 1,
+                base: 0,
+                layout: Layout::new(LINE, bytes_with_rows(objects, LINE)),
+            };
+            sabre.kept.lay_out(0, laid);
             Rc::new(Member {
                 sabre,
                 values: Values::default(),
@@ -224,6 +229,8 @@ impl World {
                         sabre.kept.fetched((line, epoch), &value, fx);
                     });
                 }
+                // No region is removed here.
+                Some(Need::News) => return,
                 Some(Need::Store(line, value)) => {
                     self.lines.insert(line, value);
                     self.at(node, None, |sabre, fx| sabre.kept.stored(fx));
