@@ -178,45 +178,46 @@ fn next(
     }
 }
 
-/// Removes a region and its copies, on all nodes. Whether there was one.
-pub(super) fn remove(node: &Node, name: &str) -> Result<bool, RegionError> {
+/// What was removed.
+pub(super) enum Removed {
+    /// Nothing: there is none.
+    Nothing,
+    /// A region of lines.
+    Lines,
+    /// One of objects, whose addresses began here.
+    Objects(Tag),
+}
+
+/// Removes a region and its copies, on all nodes: one step of the groups, which is done or is not,
+/// whoever dies. Each node gives back what it has when it hears.
+pub(super) fn remove(node: &Node, name: &str) -> Result<Removed, RegionError> {
     check(name)?;
     let book = &node.inner.access.groups;
     let mut backoff = Backoff::new(node.inner.access.patience);
     loop {
         let groups = book.look().map_err(away)?;
         let Some((number, found)) = groups.find(name) else {
-            return Ok(false);
+            return Ok(Removed::Nothing);
         };
-        // Caches have parts of it, which nobody calls back.
-        if let Some(contract) = found.home.map(KeptAs::contract)
-            && contract == Contract::Coherent
-        {
-            let name = name.into();
-            return Err(RegionError::NotRemovable { name, contract });
-        }
-        let next = groups.remove(name);
-        if let Ok(next) = &next
-            && book.propose(next).map_err(away)?
-        {
-            return match found.home {
-                Some(KeptAs::Objects) => is_known(node, name, group_address(number, found)),
-                _ => Ok(true),
-            };
+        let what = match found.home {
+            None => Removed::Lines,
+            Some(KeptAs::Objects) => Removed::Objects(Tag(group_address(number, found))),
+            // Caches have parts of it, which nobody calls back.
+            Some(kept @ KeptAs::Blocks(_)) => {
+                let (name, contract) = (name.into(), kept.contract());
+                return Err(RegionError::NotRemovable { name, contract });
+            }
+        };
+        let Ok(next) = groups.remove(name) else {
+            return Ok(Removed::Nothing);
+        };
+        if book.propose(&next).map_err(away)? {
+            return Ok(what);
         }
         if !backoff.wait() {
             return Err(RegionError::Unfinished { name: name.into() });
         }
     }
-}
-
-/// A region of objects is removed, and its keeper knows: from here on nobody is answered by it.
-fn is_known(node: &Node, name: &str, addr: u64) -> Result<bool, RegionError> {
-    let known = node.inner.access.remove_objects(Tag(addr));
-    known.map(|()| true).map_err(|why| RegionError::NotFreed {
-        name: name.into(),
-        why: why.into(),
-    })
 }
 
 /// Has a region keep more copies from now on.

@@ -93,17 +93,24 @@ impl Node {
     /// [`RegionError::NotFound`]; [`RegionError::NotRemovable`] when it is a lock's,
     /// which goes with its lock ([`Mutex::free`](crate::locked::Mutex::free)), or of locks, which
     /// cannot be freed yet, or coherent memory with copies. Those of [`Node::free_bytes`], after
-    /// which the name is gone all the same.
+    /// which the name is gone all the same; so it is where the node that serves objects with copies
+    /// does not say in time that it knows, and is still answering for them meanwhile.
     ///
     /// With a region of objects its objects go: their handles say [`AccessError::Gone`] from then
-    /// on. Its memory is there for objects of the same sizes in other regions.
+    /// on. Its memory is there for objects of the same sizes in other regions. With copies it is
+    /// there for anything, and a call that the removal has met, and that is told the same, may have
+    /// been seen by others before.
     pub fn remove_region(&self, name: &str) -> Result<(), RegionError> {
         self.open()?;
         // One that has copies is in the rack's groups, if the rack has such.
         let groups = &self.inner.access.groups;
         if groups.has_store() {
             match copies::remove(self, name) {
-                Ok(true) => return Ok(()),
+                Ok(copies::Removed::Lines) => return Ok(()),
+                // Once its keeper knows, nobody is answered by it.
+                Ok(copies::Removed::Objects(first)) => {
+                    return Ok(self.inner.access.remove_objects(first)?);
+                }
                 Err(error) if groups.address_of(name).is_some() => return Err(error),
                 _ => {}
             }

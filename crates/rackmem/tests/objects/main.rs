@@ -9,6 +9,7 @@ mod map;
 mod mapped;
 mod processes;
 mod removal;
+mod removers;
 mod tears;
 mod together;
 mod transactions;
