@@ -36,9 +36,11 @@ impl Access {
     /// An address in a home that a group keeps is of a region that is there, as far as this node can
     /// know: it asks nobody for what it knows to be gone, and nobody waits for what never was.
     pub(super) fn is_there(&self, tag: Tag) -> Result<(), AccessError> {
+        if tag.home().is_own() || !tag.is_under(Contract::Object) {
+            return Ok(());
+        }
         let objects = &self.agents.objects;
-        let kept = !tag.home().is_own() && tag.is_under(Contract::Object);
-        let unheard = match objects.is_removed(tag).filter(|_| kept) {
+        let unheard = match objects.is_removed(tag) {
             None => return Ok(()),
             Some(true) => return Err(AccessError::Gone { addr: tag.0 }),
             Some(false) => self.groups.look(),
@@ -54,14 +56,31 @@ impl Access {
     /// Asks homes for several objects, [`MANY`](rackmem_proto::sabre::MANY) at most, which are
     /// under way together; each unless it has this version.
     pub fn read_at_homes(&self, objects: &[(Ref, Known)]) -> Result<Vec<Answered>, AccessError> {
-        let tags: Vec<Tag> = objects.iter().map(|(object, _)| object.tag).collect();
-        for tag in &tags {
-            self.is_there(*tag)?;
-        }
+        let there = objects.iter().map(|(at, _)| self.is_there(at.tag));
+        let there: Vec<Result<(), AccessError>> = there.collect();
+        let asked = objects
+            .iter()
+            .zip(&there)
+            .filter(|(_, there)| there.is_ok());
+        let asked: Vec<(Ref, Known)> = asked.map(|(object, _)| *object).collect();
+        let tags: Vec<Tag> = asked.iter().map(|(object, _)| object.tag).collect();
         let begin = |here: &mut Here<'_>, slot| {
-            here.objects(|sabre, fx| sabre.reads(slot, objects, fx));
+            here.objects(|sabre, fx| sabre.reads(slot, &asked, fx));
         };
-        self.ask_all(&tags, Vec::new(), begin)
+        let mut answered = match tags.is_empty() {
+            true => Vec::new(),
+            false => self.ask_all(&tags, Vec::new(), begin)?,
+        }
+        .into_iter();
+        let mut all = Vec::with_capacity(objects.len());
+        for (there, (object, _)) in there.into_iter().zip(objects) {
+            let answer = there.and_then(|()| {
+                let silent = || Err(silence(self, object.tag));
+                answered.next().unwrap_or_else(silent)
+            });
+            all.push(answer);
+        }
+        Ok(all)
     }
 
     /// Begins one operation for each of these addresses, and waits for what comes of all of them.
