@@ -358,6 +358,7 @@ fn is_whole(group: &Group) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::membership::KeptAs;
     use crate::switch::LINES;
     use crate::wire::Copyset;
 
@@ -544,6 +545,51 @@ mod tests {
         let config = group.config;
         assert_eq!((config.number, config.first, config.since), (3, 3, 3));
         assert!(next.is_consistent());
+    }
+
+    /// Handles of the removed one are left, and those of what has the number next are none of them.
+    #[test]
+    fn addresses_of_removed_objects_are_never_used_again() {
+        let all = view(0b11111);
+        let objects = |bytes| Asked {
+            layout: Layout::new(64, bytes).unwrap(),
+            home: Some(KeptAs::Objects),
+            ..lines(3)
+        };
+        let mut groups = Groups::default();
+        let mut base = 0;
+        for asked in [objects(1 << 20), lines(3), objects(1 << 44), lines(3)] {
+            groups = groups.create(("again", 0), asked, (&all, 0)).unwrap();
+            let group = groups.get(0).unwrap();
+            assert_eq!((groups.rows.len(), group.base), (1, base));
+            assert!(group.base.is_multiple_of(SLAB) && groups.is_consistent());
+            base = group.unused();
+            groups = groups.remove("again").unwrap();
+            assert_eq!(groups.get(0).unwrap().unused(), base);
+        }
+        // The home has no addresses for as much again: another number has, and lines take none.
+        let next = groups.create(("again", 0), objects(1 << 44), (&all, 0));
+        let next = next.unwrap();
+        assert_eq!(
+            next.find("again").map(|(at, it)| (at, it.base)),
+            Some((1, 0))
+        );
+        let small = groups.create(("again", 0), objects(1 << 20), (&all, 0));
+        assert_eq!(small.unwrap().find("again").map(|(at, _)| at), Some(0));
+        for spoil in [1, Tag::SPACE] {
+            let mut lying = next.clone();
+            lying.rows[1].base = spoil;
+            assert!(!lying.is_consistent());
+        }
+        let mut full = groups;
+        while full.rows.len() < GROUPS {
+            let name = alloc::format!("{}", full.rows.len());
+            full = full
+                .create((&name, 0), objects(1 << 44), (&all, 0))
+                .unwrap();
+        }
+        let none = full.create(("again", 0), objects(1 << 44), (&all, 0));
+        assert_eq!(none, Err(Unchanged::Full));
     }
 
     /// A process that is there has its store, or says itself that it has not.

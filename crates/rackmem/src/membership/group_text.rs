@@ -222,6 +222,7 @@ mod tests {
     fn what_is_written_is_read() {
         let mut groups = groups(4, "ledger \"of\"\n", 3);
         groups.rows[1].mapped = Some(Member { node: 7, life: 9 });
+        groups.rows[3].base = 3 << 16;
         assert_eq!(to_groups(of_groups(&groups).as_bytes()), Ok(groups));
         let none = Groups::default();
         assert_eq!(to_groups(of_groups(&none).as_bytes()), Ok(none));
@@ -237,6 +238,8 @@ mod tests {
                 member.life = u64::MAX;
             }
             group.mapped = group.config.members[0];
+            // As much as the longest number that its home has addresses for.
+            group.base = 1 << 44;
         }
         let text = of_groups(&groups);
         assert!(text.len() < MAX, "{}", text.len());

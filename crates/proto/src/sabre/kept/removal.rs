@@ -40,7 +40,8 @@ pub const fn span_of(bytes: u64, line: u32) -> u64 {
 
 impl KeptObjects {
     /// The home that this group keeps is this from here on. What was under way of another one that
-    /// had the number ends: whoever asks for it is told that it is gone. Whether it was another one.
+    /// had the number ends: whoever asks for it is told that it is gone.
+    /// Whether it was another one.
     pub fn lay_out(&mut self, group: u16, laid: Laid) -> bool {
         let same = |region: &Region| region.laid == laid;
         if self.regions.get(&group).is_some_and(same) {

@@ -33,8 +33,9 @@ impl Access {
         answered.pop().unwrap_or(Err(silence(self, tag)))
     }
 
-    /// An address in a home that a group keeps is of a region that is there, as far as this node can
-    /// know: it asks nobody for what it knows to be gone, and nobody waits for what never was.
+    /// An address in a home that a group keeps is of a region that is there,
+    /// as far as this node can know: it asks nobody for what it knows to be gone,
+    /// and nobody waits for what never was.
     pub(super) fn is_there(&self, tag: Tag) -> Result<(), AccessError> {
         if tag.home().is_own() || !tag.is_under(Contract::Object) {
             return Ok(());
