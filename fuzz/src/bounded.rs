@@ -200,7 +200,7 @@ fn ask(dice: &mut Dice<'_>, region: Tag) -> BiAsk {
     let len = dice.pick(&[BYTES, BYTES, BYTES, 0, BYTES + 1]);
     match dice.below(8) {
         0..=2 => BiAsk::Write(tag, item, vec![dice.byte(); len as usize]),
-        3 | 4 => BiAsk::Read(tag, item),
+        3 | 4 => BiAsk::Read(tag, item, len),
         5 | 6 => BiAsk::News(tag, dice.pick(&[0, 1, 2, u64::MAX])),
         _ if dice.one_in(2) => BiAsk::Remove(Tag(region.0 + 64)),
         _ => {

@@ -157,7 +157,7 @@ impl<T: Value> Copies<T> {
     pub fn fetch(&self, index: usize) -> Result<T, AccessError> {
         self.check(index)?;
         self.counters().misses.fetch_add(1, Relaxed);
-        let ask = BiAsk::Read(self.region, index as u32);
+        let ask = BiAsk::Read(self.region, index as u32, self.line as u32);
         let BiReply::Item(number, bytes) = self.ask(ask, self.patience())? else {
             return Err(self.no_answer());
         };

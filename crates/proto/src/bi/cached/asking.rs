@@ -4,9 +4,11 @@
 //! what changes something takes effect once, and a late answer is known.
 
 use super::{BiNews, BiOut, MAX_ITEM, Stock};
+use crate::bi::LINE;
 use crate::call::Ticks;
 use crate::wire::{
-    Contract, Dest, Header, Kind, MAX_REQUESTERS, NodeId, Own, Reason, RequesterId, Seq, Tag,
+    Contract, Copyset, Dest, Flags, Header, Kind, MAX_REQUESTERS, NodeId, OWN_LEN, Own, Reason,
+    RequesterId, Seq, Tag,
 };
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -14,8 +16,8 @@ use core::hash::{Hash, Hasher};
 /// What a thread asks a region's home.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum BiAsk {
-    /// An item.
-    Read(Tag, u32),
+    /// An item, of so many bytes as far as the thread knows.
+    Read(Tag, u32, u32),
     /// An item is this from now on.
     Write(Tag, u32, Vec<u8>),
     /// What was modified after this write?
@@ -30,7 +32,7 @@ impl BiAsk {
     /// What it is about.
     pub const fn tag(&self) -> Tag {
         match self {
-            BiAsk::Read(tag, _)
+            BiAsk::Read(tag, ..)
             | BiAsk::Write(tag, ..)
             | BiAsk::News(tag, _)
             | BiAsk::Reserve(tag, ..)
@@ -50,7 +52,7 @@ impl BiAsk {
 
     fn own(&self) -> Own {
         let (a, b) = match self {
-            BiAsk::Read(_, item) | BiAsk::Write(_, item, _) => (0, (*item).into()),
+            BiAsk::Read(_, item, _) | BiAsk::Write(_, item, _) => (0, (*item).into()),
             BiAsk::News(_, from) => (*from, 0),
             BiAsk::Reserve(_, bytes, items) => ((*bytes).into(), (*items).into()),
             BiAsk::Remove(_) => (0, 0),
@@ -62,6 +64,20 @@ impl BiAsk {
         match self {
             BiAsk::Write(_, _, bytes) => bytes,
             _ => &[],
+        }
+    }
+
+    /// Bytes behind what answers has of its own, where the kernel of the home's host may answer.
+    fn room(&self) -> usize {
+        match self {
+            // Whole lines: the kernel copies those.
+            BiAsk::Read(_, _, bytes) => {
+                (OWN_LEN + (*bytes).min(MAX_ITEM) as usize).next_multiple_of(LINE as usize)
+                    - OWN_LEN
+            }
+            // The region's shape.
+            BiAsk::News(..) => 8,
+            _ => 0,
         }
     }
 
@@ -113,7 +129,7 @@ struct Slot {
 }
 
 impl Slot {
-    fn ask(&self, (who, incarnation): (RequesterId, u32), out: &mut BiOut) {
+    fn ask(&self, (who, incarnation): (RequesterId, u32), kernels: Copyset, out: &mut BiOut) {
         let Some((ask, reply_port)) = &self.asked else {
             return;
         };
@@ -125,8 +141,23 @@ impl Slot {
             true => 0,
             false => *reply_port,
         };
-        out.send(Dest::Home(tag.home()), &header, ask.own(), ask.bytes());
+        let to = Dest::Home(tag.home());
+        match ask.room() {
+            room if room > 0 && header.reply_port != 0 && kernels.contains(tag.home().0) => {
+                out.ask(to, &header, ask.own(), room);
+            }
+            _ => out.send(to, &header, ask.own(), ask.bytes()),
+        }
     }
+}
+
+/// Reads of other nodes' items, and questions to them for news, by what has answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Answerers {
+    /// The kernels of their hosts.
+    pub kernel: u64,
+    /// Their agents.
+    pub agent: u64,
 }
 
 /// See the module.
@@ -137,6 +168,11 @@ pub struct Bi {
     /// Its home's regions.
     pub stock: Stock,
     slots: Vec<Slot>,
+    /// Homes whose hosts' kernels answer reads, as their last answers said. Where they do not all
+    /// the same, zeros were sent for nothing.
+    kernels: Copyset,
+    /// What has answered.
+    pub answerers: Answerers,
 }
 
 impl Bi {
@@ -147,6 +183,8 @@ impl Bi {
             incarnation,
             stock,
             slots: Vec::new(),
+            kernels: Copyset::EMPTY,
+            answerers: Answerers::default(),
         }
     }
 
@@ -172,7 +210,7 @@ impl Bi {
         row.number = row.number.next();
         (row.asked, row.told) = (Some((ask, reply_port)), None);
         row.pace.reset();
-        row.ask(who, out);
+        row.ask(who, self.kernels, out);
     }
 
     /// What the thread in this slot was told, once it was.
@@ -206,9 +244,27 @@ impl Bi {
             return;
         }
         if let Some(told) = ask.told(header, own, body) {
+            let reads = matches!(told, BiReply::Item(..) | BiReply::News(_));
             (row.asked, row.told) = (None, Some(told));
             out.ended = true;
+            if reads && !header.tag.home().is_of(self.me) {
+                self.note(header);
+            }
         }
+    }
+
+    /// A home's answer to a read.
+    fn note(&mut self, header: &Header) {
+        let home = header.tag.home().0;
+        self.kernels = match header.flags.has(Flags::BY_GRANULES) {
+            true => self.kernels.with(home),
+            false => self.kernels.without(home),
+        };
+        let by = match header.flags.has(Flags::BY_KERNEL) {
+            true => &mut self.answerers.kernel,
+            false => &mut self.answerers.agent,
+        };
+        *by += 1;
     }
 
     /// What is due every few round trips: packets may have been lost, and epochs may have begun.
@@ -217,7 +273,7 @@ impl Bi {
             let who = self.who(at as u8);
             let row = &mut self.slots[at];
             if row.asked.is_some() && row.pace.tick() {
-                row.ask(who, out);
+                row.ask(who, self.kernels, out);
             }
         }
     }
@@ -228,13 +284,13 @@ impl Bi {
             let who = self.who(at as u8);
             let row = &mut self.slots[at];
             row.pace.reset();
-            row.ask(who, out);
+            row.ask(who, self.kernels, out);
         }
     }
 
     /// Everything that decides what it will do, but when.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
-        (self.me, self.incarnation).hash(into);
+        (self.me, self.incarnation, self.kernels).hash(into);
         self.stock.fingerprint(into);
         for slot in &self.slots {
             (slot.number, &slot.asked, &slot.told).hash(into);
@@ -302,14 +358,14 @@ mod tests {
         let mut two = Two::new();
         let region = two.region();
         assert_eq!(
-            two.ask(BiAsk::Read(region, 3)),
+            two.ask(BiAsk::Read(region, 3, 4)),
             BiReply::Item(0, alloc::vec![0; 4])
         );
         let write = BiAsk::Write(region, 3, alloc::vec![1, 2, 3, 4]);
         assert_eq!(two.ask(write.clone()), BiReply::Written(1));
         assert_eq!(two.ask(write), BiReply::Written(2));
         assert_eq!(
-            two.ask(BiAsk::Read(region, 3)),
+            two.ask(BiAsk::Read(region, 3, 4)),
             BiReply::Item(2, alloc::vec![1, 2, 3, 4])
         );
         let BiReply::News(news) = two.ask(BiAsk::News(region, 1)) else {
@@ -325,10 +381,10 @@ mod tests {
         let region = two.region();
         let other = Tag(region.0 + 64);
         for (ask, reason) in [
-            (BiAsk::Read(region, 10), Reason::Refused),
+            (BiAsk::Read(region, 10, 4), Reason::Refused),
             (BiAsk::Write(region, 1, alloc::vec![1; 5]), Reason::Refused),
-            (BiAsk::Read(other, 0), Reason::NoMemory),
-            (BiAsk::Read(Tag(region.0 + 1), 0), Reason::NoMemory),
+            (BiAsk::Read(other, 0, 4), Reason::NoMemory),
+            (BiAsk::Read(Tag(region.0 + 1), 0, 4), Reason::NoMemory),
             (
                 BiAsk::News(region.under(Contract::Coherent), 0),
                 Reason::Refused,
@@ -365,7 +421,7 @@ mod tests {
         two.ask(BiAsk::Write(region, 0, alloc::vec![2; 4]));
         two.arrive(late);
         assert_eq!(
-            two.ask(BiAsk::Read(region, 0)),
+            two.ask(BiAsk::Read(region, 0, 4)),
             BiReply::Item(2, alloc::vec![2; 4])
         );
     }
@@ -375,7 +431,7 @@ mod tests {
         let mut two = Two::new();
         let region = two.region();
         two.member
-            .ask(3, (BiAsk::Read(region, 0), 0), &mut BiOut::new(1, 1));
+            .ask(3, (BiAsk::Read(region, 0, 4), 0), &mut BiOut::new(1, 1));
         let mut out = BiOut::new(1, 1);
         (0..3).for_each(|_| two.member.tick(&mut out));
         assert!(!out.sent.is_empty());

@@ -12,6 +12,7 @@
 //! | what does a home keep of a region, and tell of it? | [`Stock`] |
 //! | may a copy stay, may a late one come in? | [`HeldItem`], [`Question`] |
 //! | what does a thread ask, how often, and what is it told? | [`Bi`] |
+//! | what may the kernel of a home's host answer? | [`shelf`] |
 //! | may a section begin, and may what it has read be believed? | [`super::ReadSection`] |
 
 use super::clock::Tick;
@@ -21,9 +22,10 @@ mod asking;
 mod held;
 mod news;
 mod outbox;
+pub mod shelf;
 mod stock;
 
-pub use asking::{Bi, BiAsk, BiReply};
+pub use asking::{Answerers, Bi, BiAsk, BiReply};
 pub use held::{Hearing, HeldItem, Question};
 pub use news::BiNews;
 pub use outbox::BiOut;

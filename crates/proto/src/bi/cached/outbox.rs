@@ -1,8 +1,10 @@
 //! What a step sends.
 
 use super::Defect;
+use super::shelf::Changed;
 use crate::call::Parcel;
 use crate::wire::{Dest, Flags, Header, NodeId, Own};
+use alloc::vec;
 use alloc::vec::Vec;
 
 /// Packets of one step, which leave when the host lets go of the section.
@@ -16,6 +18,8 @@ pub struct BiOut {
     pub sent: Vec<Parcel>,
     /// Whether something that a thread has asked for has ended.
     pub ended: bool,
+    /// What of the home's regions is another than before.
+    pub changed: Option<Changed>,
 }
 
 impl BiOut {
@@ -27,12 +31,20 @@ impl BiOut {
             broken: None,
             sent: Vec::new(),
             ended: false,
+            changed: None,
         }
     }
 
     /// The epoch that the node is in.
     pub fn epoch(&self) -> u32 {
         self.epoch
+    }
+
+    /// A question with so many zeros behind it: what answers it is as long.
+    pub(super) fn ask(&mut self, to: Dest, header: &Header, own: Own, room: usize) {
+        let mut header = *header;
+        (header.epoch, header.sender) = (self.epoch, self.node);
+        self.sent.push(Parcel::new(to, header, own, &vec![0; room]));
     }
 
     /// A packet with these bytes.

@@ -4,15 +4,16 @@
 //! home has had. Items that nobody has written are zeros, and take no memory.
 
 use super::news::{BiNews, pack_value};
+use super::shelf::Changed;
 use super::{BiOut, Defect, MAX_ITEM, MAX_ITEMS, MAX_REGIONS, NAMED, NEWS_BYTES, REMEMBERED};
 use crate::call::PerRequester;
-use crate::wire::{Contract, Dest, Header, HomeId, Kind, Own, Reason, Tag};
+use crate::wire::{Contract, Dest, Flags, Header, HomeId, Kind, Own, Reason, Tag};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
 /// Bytes between names of regions.
-const STEP: u64 = 64;
+pub(super) const STEP: u64 = 64;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Region {
@@ -127,6 +128,8 @@ pub struct Stock {
     /// Items that an answer names, and bytes of it that may be items and values.
     told: (usize, usize),
     rows: PerRequester<Row>,
+    /// The kernel of its host answers reads, which all its answers say.
+    pub in_kernel: bool,
 }
 
 impl Stock {
@@ -142,6 +145,7 @@ impl Stock {
             remembered: REMEMBERED,
             told: (NAMED, NEWS_BYTES),
             rows: PerRequester::default(),
+            in_kernel: false,
         }
     }
 
@@ -173,6 +177,17 @@ impl Stock {
         value.map_or(&[], |value| value)
     }
 
+    /// The number of a region that there is or has been.
+    pub fn name(&self, tag: Tag) -> Option<u64> {
+        self.number(tag).ok()
+    }
+
+    /// Bytes of a region's items, how many there are, and how often it was written to.
+    pub fn shape(&self, tag: Tag) -> Option<(u32, u32, u64)> {
+        let region = self.regions.get(&self.name(tag)?)?;
+        Some((region.bytes, region.items, region.writes))
+    }
+
     fn number(&self, tag: Tag) -> Result<u64, Reason> {
         if !tag.is_under(Contract::Bounded) || tag.home() != self.home {
             return Err(Reason::Refused);
@@ -194,31 +209,52 @@ impl Stock {
         match header.kind {
             Kind::BiRead => self.read(header, own, out),
             Kind::BiAskNews => self.tell(header, own, out),
-            Kind::BiWrite => self.once(header, out, Kind::BiWriteAck, |stock| {
-                let region = stock.region(header.tag)?;
-                let item = region.item(own)?;
-                if body.len() != region.bytes as usize {
-                    return Err(Reason::Refused);
-                }
-                Ok((header.tag, region.write(item, body)))
-            }),
-            Kind::BiReserve => self.once(header, out, Kind::BiReserveAck, |stock| match own.b {
-                0 => stock.remove(header.tag),
-                _ => stock.reserve(header.tag, own),
-            }),
+            Kind::BiWrite => {
+                let mut written = None;
+                self.once(header, out, Kind::BiWriteAck, |stock| {
+                    let region = stock.region(header.tag)?;
+                    let item = region.item(own)?;
+                    if body.len() != region.bytes as usize {
+                        return Err(Reason::Refused);
+                    }
+                    written = Some(item);
+                    Ok((header.tag, region.write(item, body)))
+                });
+                let region = header.tag;
+                let changed = |item| Changed {
+                    region,
+                    item: Some(item),
+                };
+                out.changed = written.map(changed);
+            }
+            Kind::BiReserve => {
+                let mut changed = None;
+                self.once(header, out, Kind::BiReserveAck, |stock| {
+                    let done = match own.b {
+                        0 => stock.remove(header.tag),
+                        _ => stock.reserve(header.tag, own),
+                    }?;
+                    let (region, item) = (done.0, None);
+                    changed = Some(Changed { region, item });
+                    Ok(done)
+                });
+                out.changed = changed;
+            }
             _ => {}
         }
     }
 
     fn read(&mut self, header: &Header, own: &Own, out: &mut BiOut) {
         let to = Dest::Requester(header.requester);
+        let flags = self.flags();
         let found = self.region(header.tag).and_then(|region| {
             let item = region.item(own)?;
             Ok((region.writes, region.bytes, region.values.get(&item)))
         });
         match found {
             Ok((writes, bytes, value)) => {
-                let data = header.answer(Kind::BiData, header.sender);
+                let mut data = header.answer(Kind::BiData, header.sender);
+                data.flags = flags;
                 let (a, b) = (writes, bytes.into());
                 out.send(to, &data, Own { a, b }, value.map_or(&[], |value| value));
             }
@@ -231,11 +267,13 @@ impl Stock {
 
     fn tell(&mut self, header: &Header, own: &Own, out: &mut BiOut) {
         let to = Dest::Requester(header.requester);
-        let broken = out.broken;
+        let (broken, flags) = (out.broken, self.flags());
         match self.region(header.tag) {
             Ok(region) => {
                 let (own, body) = region.news(own.a, broken).encode();
-                out.send(to, &header.answer(Kind::BiNews, header.sender), own, &body);
+                let mut news = header.answer(Kind::BiNews, header.sender);
+                news.flags = flags;
+                out.send(to, &news, own, &body);
             }
             Err(reason) => {
                 let no = header.refuse(Kind::BiNews, header.sender, reason);
@@ -282,6 +320,14 @@ impl Stock {
             Own { a, b: 0 },
             &[],
         );
+    }
+
+    /// What its answers to reads say. A question's flags are nobody's business.
+    fn flags(&self) -> Flags {
+        match self.in_kernel {
+            true => Flags::BY_GRANULES,
+            false => Flags::default(),
+        }
     }
 
     fn reserve(&mut self, tag: Tag, own: &Own) -> Result<(Tag, u64), Reason> {

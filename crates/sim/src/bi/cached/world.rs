@@ -279,7 +279,7 @@ impl World {
                     thread.at = At::Has(section, *value);
                 }
                 None => {
-                    self.ask(thread.node, thread.slot, BiAsk::Read(self.region, item));
+                    self.ask(thread.node, thread.slot, BiAsk::Read(self.region, item, 0));
                     thread.at = At::Asked(Some(section));
                 }
             },

@@ -172,7 +172,7 @@ impl Member {
                     Stage::Has(section, *value)
                 }
                 None => {
-                    let ask = BiAsk::Read(self.region, worker.item);
+                    let ask = BiAsk::Read(self.region, worker.item, 0);
                     self.bi.ask(nth as u8, (ask, 0), out);
                     Stage::Asked(Some(section))
                 }
