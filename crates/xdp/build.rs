@@ -11,6 +11,7 @@ fn main() {
 
 #[cfg(feature = "xdp")]
 mod compiler {
+    use rackmem_proto::bi::cached::{MAX_ITEM, shelf};
     use rackmem_proto::flowcc::desk;
     use rackmem_proto::sabre::class_bytes;
     use rackmem_proto::switch::crc32;
@@ -118,6 +119,19 @@ mod compiler {
             ("WORDS", desk::WORDS),
         ] {
             text.push_str(&format!("#define DESK_{name} {at}\n"));
+        }
+        // Where items of bounded memory lie.
+        let [name, writes, shape, first] = shelf::ROW;
+        for (what, number) in [
+            ("ROWS", shelf::SHELF_ROWS),
+            ("STEP", shelf::SHELF_STEP),
+            ("MAX_ITEM", MAX_ITEM.into()),
+            ("NAME", name as u64),
+            ("WRITES", writes as u64),
+            ("SHAPE", shape as u64),
+            ("FIRST", first as u64),
+        ] {
+            text.push_str(&format!("#define SHELF_{what} {number}\n"));
         }
         text.push_str(&format!("#define FLAGS_KNOWN {:#x}\n", Flags::KNOWN));
         // Bytes of objects by the class of their slab; of class 0 there are none.

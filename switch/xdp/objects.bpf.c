@@ -1,7 +1,8 @@
 // Objects read where they lie (crates/proto/src/sabre/rule.rs): a granule of an object is answered here, without waking anybody.
 // What is not answered passes, unchanged, to the home's agent: other packets, an object that a writer is in or that moved
-// meanwhile, that is gone, and reads of more than a granule.
+// meanwhile, that is gone, and reads of more than a granule. Items of bounded memory are `items.h`'s, by the same program.
 #include "cache.h"
+#include "items.h"
 #include "serve.h"
 #include "tables.gen.h"
 
@@ -77,18 +78,9 @@ always int known(struct xdp_md *ctx, const struct home *home)
 	return turn(ctx, frame, home, KIND_OBJ_DATA, FLAG_BY_KERNEL | FLAG_BY_GRANULES, REASON_NOT_MODIFIED, OWN_LEN);
 }
 
-SEC("xdp")
-int objects(struct xdp_md *ctx)
+/// A granule of an object.
+always int answer_object(struct xdp_md *ctx, const struct home *home, void *frame)
 {
-	// One program an interface.
-	int verdict = cached(ctx);
-	if (verdict >= 0)
-		return verdict;
-	__u32 zero = 0;
-	const struct home *home = bpf_map_lookup_elem(&HOME, &zero);
-	void *frame = home ? frame_for(ctx, home) : NULL;
-	if (!frame || !asks(ctx, frame, home, KIND_OBJ_READ, CONTRACT_OBJECT))
-		return XDP_PASS;
 	const struct wire_header *wire = frame + CARRIER_LEN;
 	struct own asked = *(struct own *)(frame + OWN_AT);
 	__u32 from = bpf_ntohl(wire->offset), wanted = bpf_be64_to_cpu(asked.b);
@@ -142,6 +134,27 @@ int objects(struct xdp_md *ctx)
 	count(DID_ANSWER);
 	return turn(ctx, frame, home, KIND_OBJ_DATA, FLAG_DATA | FLAG_BY_KERNEL | FLAG_BY_GRANULES, REASON_NONE,
 		    OWN_LEN + bytes);
+}
+
+SEC("xdp")
+int objects(struct xdp_md *ctx)
+{
+	// One program an interface.
+	int verdict = cached(ctx);
+	if (verdict >= 0)
+		return verdict;
+	__u32 zero = 0;
+	const struct home *home = bpf_map_lookup_elem(&HOME, &zero);
+	void *frame = home ? frame_for(ctx, home) : NULL;
+	if (!frame)
+		return XDP_PASS;
+	if (asks(ctx, frame, home, KIND_OBJ_READ, CONTRACT_OBJECT))
+		return answer_object(ctx, home, frame);
+	if (asks(ctx, frame, home, KIND_BI_READ, CONTRACT_BOUNDED))
+		return answer_item(ctx, home, frame);
+	if (asks(ctx, frame, home, KIND_BI_ASK_NEWS, CONTRACT_BOUNDED))
+		return answer_news(ctx, home, frame);
+	return XDP_PASS;
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

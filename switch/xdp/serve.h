@@ -40,7 +40,7 @@ struct home {
 	__u16 node;
 	__u32 epoch;
 	__u32 slabs;
-	/// The offset of the first slab.
+	/// The offset at which its addresses begin: that of the first slab of objects.
 	__u64 base;
 };
 

@@ -28,6 +28,6 @@ pub use counters::Counters;
 pub use error::{Error, Result};
 pub use layout::{Address, KernelFaults, LOCK_WAYS, WAYS};
 pub use load::Switch;
-pub use objects::{MOST_SLABS, ObjectReads, ReadCounts, Served};
+pub use objects::{ItemReadCounts, MOST_SLABS, ObjectReads, ReadCounts, Served, Sizes};
 pub use order::Order;
 pub use run::{Ran, Verdict, to_switch};

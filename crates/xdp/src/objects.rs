@@ -1,4 +1,5 @@
-//! Reads of a home's objects, answered in the kernel of its host (`switch/xdp/objects.bpf.c`).
+//! Reads of a home's objects and of its items of bounded memory, answered in the kernel of its host
+//! (`switch/xdp/objects.bpf.c`, `items.h`).
 //!
 //! The home's memory for objects is a map of the program, which the home's process maps
 //! ([`ObjectReads::memory`]) and writes as it writes any memory. What the program does not answer
@@ -27,6 +28,36 @@ const PROGRAM: &str = "objects";
 /// of them.
 pub const MOST_SLABS: u32 = (SLAB as u32 - 4096) / 8;
 
+/// What became of reads of items, and of questions for news, that came to the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ItemReadCounts {
+    /// Items that were sent.
+    pub answered: u64,
+    /// Who asked for news was told that there are none.
+    pub unchanged: u64,
+    /// Passed to the agent: the item was being written.
+    pub locked: u64,
+    /// It was written, or its region removed, while it was copied.
+    pub torn: u64,
+    /// There were news.
+    pub news: u64,
+    /// No region that is here, or no item of it.
+    pub elsewhere: u64,
+    /// The frame could not be made longer.
+    pub no_room: u64,
+}
+
+/// How much memory a program has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    /// Slabs of objects.
+    pub slabs: u32,
+    /// Sets of a cache, whose control words it shares ([`ObjectReads::cache`]).
+    pub sets: u32,
+    /// Slabs of items of bounded memory.
+    pub items: u32,
+}
+
 /// Whose objects they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Served {
@@ -36,7 +67,7 @@ pub struct Served {
     pub node: NodeId,
     /// The epoch that it serves.
     pub epoch: u32,
-    /// The offset of its first slab.
+    /// The offset at which its addresses begin.
     pub base: u64,
 }
 
@@ -65,9 +96,11 @@ pub struct ReadCounts {
 pub struct ObjectReads {
     ebpf: Ebpf,
     objects: MapData,
+    items: MapData,
     cache: [MapData; 3],
     home: Array<MapData, [u8; 24]>,
     counters: PerCpuArray<MapData, [u64; 8]>,
+    item_counters: PerCpuArray<MapData, [u64; 7]>,
     slabs: u32,
 }
 
@@ -84,22 +117,27 @@ impl ObjectReads {
     /// Whatever makes the kernel refuse it; [`Error::Rack`] beyond [`MOST_SLABS`], and on
     /// processors that swap loads.
     pub fn load(slabs: u32) -> Result<Self> {
-        ObjectReads::load_object(OBJECT, (slabs, 1))
+        ObjectReads::load_sized(Sizes {
+            slabs,
+            sets: 1,
+            items: 0,
+        })
     }
 
-    /// The same with the control words of a cache of so many sets ([`ObjectReads::cache`]).
+    /// The same with memory for all that the program answers.
     ///
     /// # Errors
     /// See [`ObjectReads::load`].
-    pub fn load_with_cache(slabs: u32, sets: u32) -> Result<Self> {
-        ObjectReads::load_object(OBJECT, (slabs, sets))
+    pub fn load_sized(sizes: Sizes) -> Result<Self> {
+        ObjectReads::load_object(OBJECT, sizes)
     }
 
     /// The same of another object: tests load programs with planted differences.
     ///
     /// # Errors
     /// See [`ObjectReads::load`].
-    pub fn load_object(object: &[u8], (slabs, sets): (u32, u32)) -> Result<Self> {
+    pub fn load_object(object: &[u8], sizes: Sizes) -> Result<Self> {
+        let Sizes { slabs, sets, items } = sizes;
         if !cfg!(target_arch = "x86_64") {
             let why = "reads in the kernel need a processor that keeps loads in order (x86-64)";
             return Err(Error::Rack(why.into()));
@@ -110,6 +148,7 @@ impl ObjectReads {
         }
         let mut ebpf = EbpfLoader::new()
             .map_max_entries("OBJECTS", slabs + 1)
+            .map_max_entries("ITEMS", items.saturating_add(1))
             .map_max_entries("TAGS", sets.max(1))
             .map_max_entries("CONTROLS", sets.max(1))
             .load(object)?;
@@ -121,12 +160,15 @@ impl ObjectReads {
             _ => Err(Error::Map(format!("{name} is no array"))),
         };
         let objects = array("OBJECTS")?;
+        let items = array("ITEMS")?;
         let cache = [array("DESK")?, array("TAGS")?, array("CONTROLS")?];
         Ok(ObjectReads {
             objects,
+            items,
             cache,
             home: Array::try_from(take(&mut ebpf, "HOME")?)?,
             counters: PerCpuArray::try_from(take(&mut ebpf, "COUNTERS")?)?,
+            item_counters: PerCpuArray::try_from(take(&mut ebpf, "ITEM_COUNTERS")?)?,
             ebpf,
             slabs,
         })
@@ -143,6 +185,14 @@ impl ObjectReads {
     /// [`Error::Map`].
     pub fn memory(&self) -> Result<File> {
         file(&self.objects)
+    }
+
+    /// The same of items of bounded memory: rows of regions, as long as a slab, and slabs.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn items(&self) -> Result<File> {
+        file(&self.items)
     }
 
     /// What is to be mapped of a cache: its desk (`rackmem_proto::flowcc::desk`), tags and control
@@ -226,6 +276,26 @@ impl ObjectReads {
             gone,
             known,
             long,
+            elsewhere,
+            no_room,
+        })
+    }
+
+    /// What it has counted of items.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn item_counts(&self) -> Result<ItemReadCounts> {
+        let processors = self.item_counters.get(&0, 0)?;
+        let sum = |at: usize| processors.iter().map(|one| one[at]).sum();
+        let [answered, unchanged, locked, torn, news, elsewhere, no_room] =
+            std::array::from_fn(sum);
+        Ok(ItemReadCounts {
+            answered,
+            unchanged,
+            locked,
+            torn,
+            news,
             elsewhere,
             no_room,
         })

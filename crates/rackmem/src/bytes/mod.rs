@@ -11,6 +11,7 @@ pub(crate) mod pages;
 pub(crate) mod pending;
 pub(crate) mod pins;
 mod runs;
+pub(crate) mod shelf;
 pub(crate) mod shown;
 pub(crate) mod table;
 pub(crate) mod value;

@@ -44,6 +44,7 @@ struct File {
     kv: Option<KvTable>,
     kernel_reads: Option<String>,
     object_memory: Option<Size>,
+    bounded_memory: Option<Size>,
     kernel_cache: Option<bool>,
 }
 
@@ -194,7 +195,10 @@ impl Config {
             copies: file.copies.unwrap_or(default.copies),
             store: file.store,
             disks: default.disks,
-            kernel_reads: KernelReads::read(file.kernel_reads.as_deref(), file.object_memory)?,
+            kernel_reads: KernelReads::read(
+                file.kernel_reads.as_deref(),
+                (file.object_memory, file.bounded_memory),
+            )?,
             kernel_cache: file.kernel_cache.unwrap_or(default.kernel_cache),
             evict_ahead: default.evict_ahead,
         };

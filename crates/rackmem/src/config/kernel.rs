@@ -36,15 +36,15 @@ impl std::str::FromStr for KernelMode {
     }
 }
 
-/// Reads of a node's objects that the kernel of its host answers: no thread of the node is woken,
-/// and it may compute, sleep or be stopped meanwhile. Over UDP, with root and a build with the
+/// Reads of a node's objects, and of its items of bounded memory, that the kernel of its host
+/// answers: no thread of the node is woken, and it may compute, sleep or be stopped meanwhile. Over UDP, with root and a build with the
 /// feature `xdp`. `docs/xdp.md` tells more.
 ///
 /// ```
 /// # fn main() -> rackmem::Result<()> {
 /// use rackmem::{Config, KernelMode, KernelReads};
 ///
-/// let text = "nodes = ['10.0.0.1:7401']\nkernel_reads = 'eth0'\nobject_memory = '256M'";
+/// let text = "nodes = ['10.0.0.1:7401']\nkernel_reads = 'eth0'\nobject_memory = '256M'\nbounded_memory = '1M'";
 /// let mut config = Config::parse(text)?;
 /// assert_eq!(config.kernel_reads().unwrap().memory, 256 << 20);
 /// config.set_kernel_reads("eth1/skb")?;
@@ -52,6 +52,7 @@ impl std::str::FromStr for KernelMode {
 ///     interface: "eth1".into(),
 ///     mode: KernelMode::Skb,
 ///     memory: 256 << 20,
+///     bounded: 1 << 20,
 /// };
 /// assert_eq!(config.kernel_reads(), Some(&expected));
 /// # Ok(())
@@ -68,10 +69,15 @@ pub struct KernelReads {
     /// Bytes of memory for objects, which the kernel takes at once, and which are all that this
     /// node has for objects.
     pub memory: u64,
+    /// Bytes of memory for items of bounded memory, which the kernel takes at once. Regions for
+    /// which there is no room there are read by packets to the node's agent.
+    pub bounded: u64,
 }
 
 /// Memory for objects in the kernel unless told otherwise.
 const DEFAULT_OBJECTS: u64 = 64 << 20;
+/// For items of bounded memory.
+const DEFAULT_BOUNDED: u64 = 8 << 20;
 /// The most: as many slabs as the program has room to say the size of.
 const MOST_OBJECTS: u64 = (SLAB - 4096) / 8 * SLAB;
 /// Bytes of an interface's name at most.
@@ -79,7 +85,10 @@ const MAX_NAME: usize = 15;
 
 impl KernelReads {
     /// Of `IFACE`, or `IFACE/native` or `IFACE/skb`.
-    pub(crate) fn parse(text: &str, memory: Option<u64>) -> Result<Self, OpenError> {
+    pub(crate) fn parse(
+        text: &str,
+        (memory, bounded): (Option<u64>, Option<u64>),
+    ) -> Result<Self, OpenError> {
         let no = |why: String| OpenError::Config(format!("kernel_reads: {why}"));
         let (interface, mode) = text.split_once('/').unwrap_or((text, "auto"));
         let mode = mode.parse().map_err(no)?;
@@ -91,21 +100,27 @@ impl KernelReads {
             interface: interface.to_owned(),
             mode,
             memory: memory.unwrap_or(DEFAULT_OBJECTS),
+            bounded: bounded.unwrap_or(DEFAULT_BOUNDED),
         })
     }
 
     /// Where it stands in a file with the memory that it takes.
     pub(crate) fn read(
         text: Option<&str>,
-        memory: Option<Size>,
+        memory: (Option<Size>, Option<Size>),
     ) -> Result<Option<Self>, OpenError> {
+        let bytes = |size: Option<Size>| size.map(|size| size.0);
+        let sizes = (bytes(memory.0), bytes(memory.1));
+        let no = |why: &str| Err(OpenError::Config(why.into()));
         match (text, memory) {
-            (Some(text), memory) => KernelReads::parse(text, memory.map(|size| size.0)).map(Some),
-            (None, Some(_)) => Err(OpenError::Config(
-                "object_memory goes with `kernel_reads`: elsewhere objects take memory as they are made"
-                    .into(),
-            )),
-            (None, None) => Ok(None),
+            (Some(text), _) => KernelReads::parse(text, sizes).map(Some),
+            (None, (Some(_), _)) => no(
+                "object_memory goes with `kernel_reads`: elsewhere objects take memory as they are made",
+            ),
+            (None, (_, Some(_))) => no(
+                "bounded_memory goes with `kernel_reads`: elsewhere items take memory as they are written",
+            ),
+            (None, (None, None)) => Ok(None),
         }
     }
 
@@ -116,6 +131,13 @@ impl KernelReads {
                 Size(SLAB),
                 Size(MOST_OBJECTS),
                 Size(self.memory)
+            )));
+        }
+        if self.bounded > MOST_OBJECTS {
+            return Err(OpenError::Config(format!(
+                "bounded_memory is {} of memory in the kernel at most, not {}",
+                Size(MOST_OBJECTS),
+                Size(self.bounded)
             )));
         }
         Ok(())

@@ -322,8 +322,9 @@ impl Settings {
 /// name = "rack"                             # where several racks share an etcd or a folder
 /// lease = "1s"                              # a member that is silent for so long is declared dead
 /// copies = 3                                # names of regions survive the death of one of three
-/// kernel_reads = "eth0"                     # where the kernel answers reads of objects
+/// kernel_reads = "eth0"                     # where the kernel answers reads of objects and items
 /// object_memory = "64M"                     # with it: memory for objects, taken at once
+/// bounded_memory = "8M"                     # and for items of bounded memory
 /// kernel_cache = true                       # with it: the kernel invalidates cached copies, too
 /// store = "/var/lib/rackmem"                # durable copies of regions, a folder for each node
 ///
@@ -426,8 +427,9 @@ impl Config {
     /// # Errors
     /// [`OpenError::Config`] where that is none, or the rack's fabric is not UDP.
     pub fn set_kernel_reads(&mut self, interface: &str) -> Result<(), OpenError> {
-        let memory = self.kernel_reads().map(|reads| reads.memory);
-        self.settings.kernel_reads = Some(KernelReads::parse(interface, memory)?);
+        let reads = self.kernel_reads();
+        let sizes = reads.map(|reads| (reads.memory, reads.bounded)).unzip();
+        self.settings.kernel_reads = Some(KernelReads::parse(interface, sizes)?);
         self.check()
     }
 

@@ -3,6 +3,8 @@
 //! What a packet means is `rackmem_proto::bi::cached`'s; here are a lock around that value and the
 //! way of its packets. A program's copies are in its `bounded::Domain`.
 
+use crate::bytes::shelf::LentShelf;
+use crate::data_plane::kernel::reads::{KernelItemCounts, ReadsInKernel};
 use crate::error::{AccessError, AllocError, RackError};
 use crate::host::access::Access;
 use crate::host::arenas::Arenas;
@@ -18,7 +20,7 @@ use rackmem_proto::call::Parcel;
 use rackmem_proto::engine::{self, Bounded, BoundedHost, Protocol as _};
 use rackmem_proto::wire::{Contract, Dest, HomeId, NodeId, Own, Reason, Tag};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 /// Hits, which threads count by plain stores.
@@ -71,6 +73,9 @@ pub(crate) struct BoundedCounters {
 /// See the module.
 pub(crate) struct BoundedItems {
     part: Mutex<Bi>,
+    /// Where the kernel reads the home's items: who has `part` writes there.
+    shelf: Option<Mutex<LentShelf>>,
+    kernel: Option<Arc<ReadsInKernel>>,
     /// A question was answered: for threads that no packet wakes.
     ended: Condvar,
     pub counters: BoundedCounters,
@@ -81,12 +86,21 @@ pub(crate) struct BoundedItems {
 }
 
 impl BoundedItems {
-    /// Of a node whose lives have so many bytes of addresses each.
-    pub fn new((me, incarnation): (NodeId, u32), span: u64) -> Self {
+    /// Of a node whose lives have so many bytes of addresses each, and whose items a program in the
+    /// kernel reads, if there is one.
+    pub fn new(
+        (me, incarnation): (NodeId, u32),
+        span: u64,
+        kernel: Option<Arc<ReadsInKernel>>,
+    ) -> Self {
         let base = u64::from(incarnation.saturating_sub(1)) * span;
-        let stock = Stock::new(HomeId::of(me), base, span);
+        let mut stock = Stock::new(HomeId::of(me), base, span);
+        let shelf = kernel.as_ref().and_then(|kernel| kernel.take_shelf());
+        stock.in_kernel = shelf.is_some();
         BoundedItems {
             part: Mutex::new(Bi::new((me, incarnation), stock)),
+            shelf: shelf.map(Mutex::new),
+            kernel,
             ended: Condvar::new(),
             counters: BoundedCounters::default(),
             askers: Askers::default(),
@@ -102,7 +116,15 @@ impl BoundedItems {
 
     /// Its figures.
     pub fn metrics(&self) -> BoundedCounts {
-        let regions = self.part.lock().whole().stock.regions() as u64;
+        let (regions, answerers) = {
+            let part = self.part.lock().whole();
+            (part.stock.regions() as u64, part.answerers)
+        };
+        let in_kernel = self.kernel.as_ref().zip(self.shelf.as_ref());
+        let in_kernel = in_kernel.map(|(kernel, shelf)| KernelItemCounts {
+            regions: shelf.lock().whole().regions() as u64,
+            ..kernel.item_counts()
+        });
         let load = |counter: &AtomicU64| counter.load(Relaxed);
         let counters = &self.counters;
         BoundedCounts {
@@ -116,6 +138,9 @@ impl BoundedItems {
             everything: load(&counters.everything),
             waited: load(&counters.waited),
             stale: load(&counters.stale),
+            by_kernel: answerers.kernel,
+            by_agent: answerers.agent,
+            in_kernel,
         }
     }
 }
@@ -145,7 +170,15 @@ impl BoundedHost for Here<'_> {
     fn bounded<R>(&mut self, section: impl FnOnce(&mut Bi, &mut BiOut) -> R) -> R {
         let items = &self.agents.bounded;
         let mut out = BiOut::new(self.agents.node, self.agents.standing.epoch());
-        let result = section(&mut items.part.lock().whole(), &mut out);
+        let result = {
+            let mut part = items.part.lock().whole();
+            let result = section(&mut part, &mut out);
+            // Before anybody is told: who was told finds it in the kernel.
+            if let (Some(changed), Some(shelf)) = (out.changed, &items.shelf) {
+                shelf.lock().whole().follow(&part.stock, changed);
+            }
+            result
+        };
         if out.ended {
             items.ended.notify_all();
         }

@@ -1,7 +1,7 @@
 //! What a node and a rack have done, in figures.
 
 use crate::bytes::desk::KernelCacheCounts;
-use crate::data_plane::kernel::reads::KernelReadCounts;
+use crate::data_plane::kernel::reads::{KernelItemCounts, KernelReadCounts};
 use crate::host::rebuilding::RebuildMetrics;
 use crate::host::replicated::CopyCounts;
 use rackmem_fabric::PacketCounts;
@@ -305,6 +305,14 @@ pub struct BoundedCounts {
     pub waited: u64,
     /// Sections whose reads were older than was promised: the program has an error.
     pub stale: u64,
+    /// Reads of other homes' items, and questions to them what was modified, that the kernels of
+    /// their hosts have answered.
+    pub by_kernel: u64,
+    /// That homes' agents have answered.
+    pub by_agent: u64,
+    /// What the kernel of this host has done with such packets for this node, where it answers
+    /// them.
+    pub in_kernel: Option<KernelItemCounts>,
 }
 
 /// What a node has done with an arena since it was attached, or with all arenas since it was

@@ -150,7 +150,11 @@ pub(crate) fn agents(
                 body,
                 reachable.clone(),
             ),
-            BoundedItems::new((node, config.incarnation), u64::from(config.chunks) * CHUNK),
+            BoundedItems::new(
+                (node, config.incarnation),
+                u64::from(config.chunks) * CHUNK,
+                reachable.kernel().cloned(),
+            ),
         ),
     );
     agents.guest = settings.guests.of(node);

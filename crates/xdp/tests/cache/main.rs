@@ -12,7 +12,7 @@ use rackmem_wire::{
     Contract, Flags, GlobalStatus, Header, Kind, Reason, RequesterId, Seq, Tag, decode, encode,
 };
 use rackmem_xdp::carrier::Frame;
-use rackmem_xdp::{Error, ObjectReads, Ran, Verdict};
+use rackmem_xdp::{Error, ObjectReads, Ran, Sizes, Verdict};
 use std::io::Write;
 use std::net::SocketAddrV4;
 use std::process::Command;
@@ -20,6 +20,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 
 const SETS: u32 = 4;
+const SIZES: Sizes = Sizes {
+    slabs: 1,
+    sets: SETS,
+    items: 0,
+};
 const WAYS: usize = 8;
 const EPOCH: u32 = 7;
 const ME: u16 = 2;
@@ -58,8 +63,8 @@ impl Node {
     /// None: the kernel takes no program from this process, which is said.
     fn new(test: &str, object: Option<&[u8]>) -> Option<Node> {
         let loaded = match object {
-            None => ObjectReads::load_with_cache(1, SETS),
-            Some(object) => ObjectReads::load_object(object, (1, SETS)),
+            None => ObjectReads::load_sized(SIZES),
+            Some(object) => ObjectReads::load_object(object, SIZES),
         };
         let program = match loaded {
             Ok(program) => program,

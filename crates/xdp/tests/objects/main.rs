@@ -13,7 +13,7 @@ use rackmem_wire::{
     decode, encode,
 };
 use rackmem_xdp::carrier::Frame;
-use rackmem_xdp::{Error, MOST_SLABS, ObjectReads, ReadCounts, Served, Verdict};
+use rackmem_xdp::{Error, MOST_SLABS, ObjectReads, ReadCounts, Served, Sizes, Verdict};
 use std::io::Write;
 use std::net::SocketAddrV4;
 use std::process::Command;
@@ -25,6 +25,11 @@ const OFFSET_AT: usize = 36;
 const BODY_LEN_AT: usize = 44;
 
 const SLABS: u32 = 4;
+const SIZES: Sizes = Sizes {
+    slabs: SLABS,
+    sets: 1,
+    items: 0,
+};
 const SLAB_WORDS: usize = SLAB as usize / 8;
 const HOME: u16 = 3;
 const EPOCH: u32 = 7;
@@ -64,7 +69,7 @@ impl Home {
     fn new(test: &str, object: Option<&[u8]>) -> Option<Home> {
         let loaded = match object {
             None => ObjectReads::load(SLABS),
-            Some(object) => ObjectReads::load_object(object, (SLABS, 1)),
+            Some(object) => ObjectReads::load_object(object, SIZES),
         };
         let mut reads = match loaded {
             Ok(reads) => reads,

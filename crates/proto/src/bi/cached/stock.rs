@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
 /// Bytes between names of regions.
-pub(super) const STEP: u64 = 64;
+pub const STEP: u64 = 64;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Region {

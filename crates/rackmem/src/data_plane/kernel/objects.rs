@@ -1,18 +1,20 @@
-//! The program that reads objects.
+//! The program that reads objects and items of bounded memory.
 
 use super::KernelPlace;
 use super::plane::{interface_mode, v4};
-use super::reads::{KernelReadCounts, ReadProgram, ReadsInKernel};
+use super::reads::{KernelItemCounts, KernelReadCounts, ReadProgram, ReadsInKernel};
 use crate::bytes::cache::{Cache, Control, WAYS};
 use crate::bytes::desk::{Desk, SharedCache};
+use crate::bytes::shelf::LentShelf;
 use crate::bytes::table::Table;
 use crate::config::{Config, KernelMode, KernelReads};
 use crate::error::OpenError;
 use rackmem_fabric::shm::Lent;
+use rackmem_proto::bi::cached::shelf::{SHELF_SLAB, Shelf};
 use rackmem_proto::flowcc::desk;
 use rackmem_proto::sabre::SLAB;
 use rackmem_proto::wire::NodeId;
-use rackmem_xdp::{ObjectReads, Served};
+use rackmem_xdp::{ObjectReads, Served, Sizes};
 use std::net::SocketAddrV4;
 use std::path::Path;
 
@@ -44,7 +46,12 @@ pub(super) fn attach(
         true => Cache::sets_of(settings.cache, settings.block_size),
         false => 0,
     };
-    let mut program = ObjectReads::load_with_cache(slabs, sets as u32)?;
+    let items = (reads.bounded / SHELF_SLAB) as u32;
+    let mut program = ObjectReads::load_sized(Sizes {
+        slabs,
+        sets: sets as u32,
+        items,
+    })?;
     let cache = match sets {
         0 => None,
         sets => Some(cache(&program, config, (node, sets))?),
@@ -52,6 +59,9 @@ pub(super) fn attach(
     // A slab in front says what the others have.
     let words = (slabs as usize + 1) * (SLAB as usize / 8);
     let memory = Lent::map(program.memory()?, words)?;
+    let items = items as usize;
+    let shelf = Lent::map(program.items()?, Shelf::words(items))?;
+    let shelf = LentShelf::new(items, shelf);
     let mode = program.attach(&reads.interface, interface_mode(preferred(reads)))?;
     let place = KernelPlace {
         mode: mode.to_string(),
@@ -62,7 +72,7 @@ pub(super) fn attach(
         reads: program,
         served,
     });
-    let reads = ReadsInKernel::new(program, (memory, slabs), place);
+    let reads = ReadsInKernel::new(program, (memory, slabs, shelf), place);
     Ok((reads, cache))
 }
 
@@ -119,6 +129,20 @@ impl ReadProgram for Program {
             torn: counts.torn,
             gone: counts.gone,
             long: counts.long,
+            elsewhere: counts.elsewhere,
+            no_room: counts.no_room,
+        }
+    }
+
+    fn item_counts(&self) -> KernelItemCounts {
+        let counts = self.reads.item_counts().unwrap_or_default();
+        KernelItemCounts {
+            regions: 0,
+            answered: counts.answered,
+            unchanged: counts.unchanged,
+            locked: counts.locked,
+            torn: counts.torn,
+            news: counts.news,
             elsewhere: counts.elsewhere,
             no_room: counts.no_room,
         }

@@ -7,6 +7,7 @@
 
 use super::KernelPlace;
 use crate::bytes::desk::SharedCache;
+use crate::bytes::shelf::LentShelf;
 use crate::config::Config;
 use crate::error::OpenError;
 use rackmem_fabric::Whole;
@@ -51,6 +52,42 @@ impl KernelReadCounts {
     }
 }
 
+/// What became of reads of a node's items of bounded memory, and of questions what was modified,
+/// that came to the program in the kernel of its host.
+///
+/// ```
+/// use rackmem::diagnostics::KernelItemCounts;
+///
+/// let counts = KernelItemCounts { answered: 7, news: 2, torn: 1, ..KernelItemCounts::default() };
+/// assert_eq!(counts.passed(), 3);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KernelItemCounts {
+    /// Regions that the program has.
+    pub regions: u64,
+    /// Items that it has sent.
+    pub answered: u64,
+    /// Questions what was modified, to which it has said that nothing was.
+    pub unchanged: u64,
+    /// Passed to the node's agent: the item was being written.
+    pub locked: u64,
+    /// It was written, or its region removed, while it was copied.
+    pub torn: u64,
+    /// Something was modified, which the agent tells.
+    pub news: u64,
+    /// A region or an item that the program has not.
+    pub elsewhere: u64,
+    /// The packet had no room for the answer, and the driver made none.
+    pub no_room: u64,
+}
+
+impl KernelItemCounts {
+    /// Packets that the agent got.
+    pub fn passed(&self) -> u64 {
+        self.locked + self.torn + self.news + self.elsewhere + self.no_room
+    }
+}
+
 /// A program that answers reads where memory lies.
 pub(crate) trait ReadProgram: Send {
     /// It answers in this epoch, whose memory begins at this offset. Says whether that is so.
@@ -59,6 +96,8 @@ pub(crate) trait ReadProgram: Send {
     fn stop(&mut self) -> bool;
     /// What it has counted.
     fn counts(&self) -> KernelReadCounts;
+    /// What it has counted of items.
+    fn item_counts(&self) -> KernelItemCounts;
 }
 
 /// When it answers.
@@ -72,7 +111,7 @@ struct When {
     /// What the program has been told last.
     told: u32,
     /// What a program that is gone had counted.
-    last: KernelReadCounts,
+    last: (KernelReadCounts, KernelItemCounts),
 }
 
 /// See the module.
@@ -80,6 +119,8 @@ pub(crate) struct ReadsInKernel {
     /// The memory that the program reads.
     pub memory: Arc<Lent>,
     pub slabs: u32,
+    /// The memory that it reads items in, until their home has it.
+    shelf: Mutex<Option<LentShelf>>,
     /// Where the program is.
     pub place: KernelPlace,
     when: Mutex<When>,
@@ -92,12 +133,13 @@ impl ReadsInKernel {
     )]
     pub fn new(
         program: Box<dyn ReadProgram>,
-        (memory, slabs): (Lent, u32),
+        (memory, slabs, shelf): (Lent, u32, LentShelf),
         place: KernelPlace,
     ) -> Self {
         ReadsInKernel {
             memory: Arc::new(memory),
             slabs,
+            shelf: Mutex::new(Some(shelf)),
             place,
             when: Mutex::new(When {
                 program: Some(program),
@@ -105,7 +147,7 @@ impl ReadsInKernel {
                 epoch: 0,
                 open: true,
                 told: 0,
-                last: KernelReadCounts::default(),
+                last: Default::default(),
             }),
         }
     }
@@ -160,15 +202,27 @@ impl ReadsInKernel {
                 serves: when.told != 0,
                 ..program.counts()
             },
-            None => when.last,
+            None => when.last.0,
         }
+    }
+
+    /// What it has counted of items; their home knows how many regions there are.
+    pub fn item_counts(&self) -> KernelItemCounts {
+        let when = self.when();
+        let program = when.program.as_ref();
+        program.map_or(when.last.1, |program| program.item_counts())
+    }
+
+    /// The memory of items, for their home: once.
+    pub fn take_shelf(&self) -> Option<LentShelf> {
+        self.shelf.lock().whole().take()
     }
 }
 
 impl When {
     fn detach(&mut self) {
         if let Some(program) = self.program.take() {
-            self.last = program.counts();
+            self.last = (program.counts(), program.item_counts());
         }
     }
 }
@@ -223,6 +277,10 @@ mod tests {
         fn counts(&self) -> KernelReadCounts {
             KernelReadCounts::default()
         }
+
+        fn item_counts(&self) -> KernelItemCounts {
+            KernelItemCounts::default()
+        }
     }
 
     impl Drop for Program {
@@ -233,19 +291,18 @@ mod tests {
 
     fn reads(stops: bool) -> (ReadsInKernel, Arc<AtomicU32>) {
         let told = Arc::new(AtomicU32::new(0));
-        let file = std::fs::File::options()
-            .read(true)
-            .write(true)
-            .open("/dev/zero")
-            .unwrap();
-        let memory = Lent::map(file, 512).unwrap();
+        let lent = || {
+            let options = std::fs::File::options().read(true).write(true).to_owned();
+            Lent::map(options.open("/dev/zero").unwrap(), 512).unwrap()
+        };
+        let (memory, shelf) = (lent(), LentShelf::new(0, lent()));
         let place = KernelPlace {
             mode: String::new(),
             fell_back: None,
             interfaces: Vec::new(),
         };
         let program = Box::new(Program(told.clone(), stops));
-        let reads = ReadsInKernel::new(program, (memory, 1), place);
+        let reads = ReadsInKernel::new(program, (memory, 1, shelf), place);
         reads.begin(7);
         (reads, told)
     }

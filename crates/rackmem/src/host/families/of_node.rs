@@ -2,6 +2,7 @@
 
 use super::{Metric, one, packets, several};
 use crate::bytes::desk::KernelCacheCounts;
+use crate::data_plane::kernel::reads::KernelItemCounts;
 use crate::host::metrics::{NodeMetrics, ShadowMetrics};
 use crate::host::told::NodeReport as N;
 
@@ -11,6 +12,10 @@ fn shadow(metrics: &NodeMetrics) -> ShadowMetrics {
 
 fn kernel_cache(report: &N) -> KernelCacheCounts {
     report.metrics.kernel_cache.unwrap_or_default()
+}
+
+fn kernel_items(report: &N) -> KernelItemCounts {
+    report.metrics.bounded.in_kernel.unwrap_or_default()
 }
 
 /// What can be watched of a node.
@@ -291,6 +296,27 @@ pub const NODE_METRICS: &[Metric<N>] = &[
         &[
             ("hit", |n: &N| n.metrics.bounded.hits),
             ("miss", |n: &N| n.metrics.bounded.misses),
+        ],
+    ),
+    several(
+        ("bounded_answers", "by"),
+        "Reads of other homes' items and questions to them what was modified, by what answered",
+        &[
+            ("kernel", |n: &N| n.metrics.bounded.by_kernel),
+            ("agent", |n: &N| n.metrics.bounded.by_agent),
+        ],
+    ),
+    several(
+        ("kernel_bounded", "outcome"),
+        "Such packets that came to the program in the kernel: answered, or why passed",
+        &[
+            ("answered", |n: &N| kernel_items(n).answered),
+            ("unchanged", |n: &N| kernel_items(n).unchanged),
+            ("locked", |n: &N| kernel_items(n).locked),
+            ("torn", |n: &N| kernel_items(n).torn),
+            ("news", |n: &N| kernel_items(n).news),
+            ("elsewhere", |n: &N| kernel_items(n).elsewhere),
+            ("no_room", |n: &N| kernel_items(n).no_room),
         ],
     ),
     one(

@@ -68,6 +68,11 @@ impl Reachable {
     pub fn in_kernel(self, kernel: Option<Arc<ReadsInKernel>>) -> Self {
         Reachable { kernel, ..self }
     }
+
+    /// The program that reads it, if there is one.
+    pub fn kernel(&self) -> Option<&Arc<ReadsInKernel>> {
+        self.kernel.as_ref()
+    }
 }
 
 /// Memory of another process of the host.

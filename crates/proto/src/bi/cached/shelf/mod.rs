@@ -17,7 +17,7 @@ mod rule;
 pub use rule::{ShelfHome, ShelfPassed, answer, concerns};
 
 use super::Stock;
-use super::stock::STEP;
+pub use super::stock::STEP as SHELF_STEP;
 use crate::wire::{OWN_LEN, Tag};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -38,6 +38,8 @@ const NAME: usize = 0;
 const WRITES: usize = 1;
 const SHAPE: usize = 2;
 const FIRST: usize = 3;
+/// The same: name, writes, shape, first slab.
+pub const ROW: [usize; 4] = [NAME, WRITES, SHAPE, FIRST];
 
 /// The words. Loads and stores stay in order.
 pub trait ShelfWords {
@@ -194,7 +196,7 @@ impl Shelf {
 /// has.
 const fn number_of(offset: u64, base: u64) -> Option<u64> {
     match offset.checked_sub(base) {
-        Some(within) if within.is_multiple_of(STEP) => Some(within / STEP),
+        Some(within) if within.is_multiple_of(SHELF_STEP) => Some(within / SHELF_STEP),
         _ => None,
     }
 }

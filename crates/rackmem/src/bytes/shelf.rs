@@ -1,0 +1,49 @@
+//! A home's items of bounded memory in memory that a program in the kernel reads.
+
+use rackmem_fabric::shm::Lent;
+use rackmem_proto::bi::cached::Stock;
+use rackmem_proto::bi::cached::shelf::{Changed, Shelf, ShelfWords};
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+/// Its words, which begin as zeros.
+struct Words(Lent);
+
+impl ShelfWords for Words {
+    fn load(&self, word: usize) -> u64 {
+        let word = self.0.words().get(word);
+        word.map_or(0, |word| word.load(Acquire))
+    }
+
+    fn store(&mut self, word: usize, value: u64) {
+        if let Some(word) = self.0.words().get(word) {
+            word.store(value, Release);
+        }
+    }
+}
+
+/// See the module.
+pub(crate) struct LentShelf {
+    shelf: Shelf,
+    words: Words,
+}
+
+impl LentShelf {
+    /// In memory of so many slabs and what is in front of them.
+    pub fn new(slabs: usize, lent: Lent) -> Self {
+        LentShelf {
+            shelf: Shelf::new(slabs),
+            words: Words(lent),
+        }
+    }
+
+    /// The home has changed this. Whoever reads in the kernel finds it from now on, and so it is
+    /// before anybody is told.
+    pub fn follow(&mut self, stock: &Stock, changed: Changed) {
+        self.shelf.follow(stock, changed, &mut self.words);
+    }
+
+    /// Regions that are here.
+    pub fn regions(&self) -> usize {
+        self.shelf.regions()
+    }
+}
