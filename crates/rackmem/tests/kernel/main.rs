@@ -1,5 +1,5 @@
-//! What runs in the kernel: copies and their homes behind a switch there, objects that are read
-//! there, and cached copies that are invalidated there. Hosts are network namespaces; native and
+//! What runs in the kernel: copies and their homes behind a switch there, objects and items of
+//! bounded memory that are read there, and cached copies that are invalidated there. Hosts are network namespaces; native and
 //! generic mode.
 //!
 //! The processes of a test are this program again, with a part to play.
@@ -12,6 +12,8 @@ mod changes;
 mod copies;
 #[cfg(feature = "xdp")]
 mod homes;
+#[cfg(feature = "xdp")]
+mod items;
 #[cfg(feature = "xdp")]
 mod reads;
 #[cfg(feature = "xdp")]
@@ -27,6 +29,9 @@ fn main() {
             }
             [part, reads, folder] if part == "play-home" => {
                 return reads::play_home(reads, folder.as_ref());
+            }
+            [part, reads, folder] if part == items::PART => {
+                return items::play_home(reads, folder.as_ref());
             }
             [part, reads, folder] if part == "play-sharer" => {
                 return cache::play_sharer(reads, folder.as_ref());
@@ -46,6 +51,9 @@ fn main() {
         let mut passed = rig::run(&stories, chosen);
         if chosen("reads") {
             reads::run(&mut passed);
+        }
+        if chosen("items") {
+            items::run(&mut passed);
         }
         if chosen("cache") {
             cache::run(&mut passed);

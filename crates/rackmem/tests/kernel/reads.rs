@@ -20,10 +20,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-const HOSTS: usize = 3;
+pub const HOSTS: usize = 3;
 /// The home, a reader, and a member that goes: an epoch begins.
-const HOME: usize = 0;
-const READER: usize = 1;
+pub const HOME: usize = 0;
+pub const READER: usize = 1;
 const GUEST: usize = 2;
 const PORT: u16 = 7400;
 /// Bytes of objects: one line, one granule, several, and as many as there can be.
@@ -31,7 +31,7 @@ const LENGTHS: [usize; 6] = [8, 128, 1024, 1032, 8192, 65_520];
 /// Reads beside writers, of each object.
 const READS: usize = 3_000;
 
-fn config(folder: &Path, reads: Option<&str>) -> Config {
+pub fn config(folder: &Path, reads: Option<&str>) -> Config {
     let nodes = (0..HOSTS).map(|host| format!("\"{}:{PORT}\"", address(Place::Host(host))));
     let nodes: Vec<String> = nodes.collect();
     let text = format!(
@@ -152,17 +152,18 @@ fn write_on(object: &Object<[u8]>, ends: &AtomicBool) {
 }
 
 /// The home's process.
-struct Home {
-    child: Child,
+pub struct Home {
+    pub child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
 
 impl Home {
-    fn start(hosts: &Hosts, reads: &str, folder: &Path) -> (Home, String) {
+    /// Starts it to play this part, and what it says first.
+    pub fn start(hosts: &Hosts, part: &str, reads: &str, folder: &Path) -> (Home, String) {
         let own = std::env::current_exe().expect("this program");
         let mut command = hosts.command(Place::Host(HOME), own);
-        command.args(["play-home", reads]).arg(folder);
+        command.args([part, reads]).arg(folder);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("a process");
         let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
@@ -177,7 +178,7 @@ impl Home {
         (home, line.trim().to_owned())
     }
 
-    fn tell(&mut self, line: &str) -> String {
+    pub fn tell(&mut self, line: &str) -> String {
         let stdin = self.stdin.as_mut().expect("it listens");
         writeln!(stdin, "{line}").expect("it lives");
         let mut said = String::new();
@@ -192,7 +193,7 @@ impl Home {
         figures.try_into().expect("three figures")
     }
 
-    fn signal(&self, signal: i32) {
+    pub fn signal(&self, signal: i32) {
         let pid = i32::try_from(self.child.id()).expect("a process");
         // SAFETY: a signal to a process that this one has started and not waited for.
         assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
@@ -231,17 +232,21 @@ fn attached(hosts: &Hosts) -> bool {
     String::from_utf8_lossy(&shown.stdout).contains("xdp")
 }
 
-fn in_mode(mode: &str) -> bool {
-    let hosts = Hosts::start(HOSTS).expect("namespaces");
-    let folder = hosts.folder().join("members");
-    std::fs::create_dir_all(&folder).expect("a folder");
-    // In native mode the other end of the cable has to poll.
+/// In native mode the other end of the home's cable has to poll.
+pub fn poll(hosts: &Hosts) {
     let polls = hosts
         .command(Place::Switch, "ethtool")
         .args(["-K", &port(HOME), "gro", "on"])
         .status();
     assert!(polls.expect("`ethtool`").success());
-    let (mut home, line) = Home::start(&hosts, &format!("{UPLINK}/{mode}"), &folder);
+}
+
+fn in_mode(mode: &str) -> bool {
+    let hosts = Hosts::start(HOSTS).expect("namespaces");
+    let folder = hosts.folder().join("members");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    poll(&hosts);
+    let (mut home, line) = Home::start(&hosts, "play-home", &format!("{UPLINK}/{mode}"), &folder);
     let Some(refs) = line.strip_prefix("ready ") else {
         // Whoever may not load programs is told so by another kind.
         assert!(line.starts_with("refused permission"), "{mode}: {line}");
@@ -256,7 +261,7 @@ fn in_mode(mode: &str) -> bool {
     });
     let told = told.expect("a namespace");
     // However it ends.
-    let (mut again, line) = Home::start(&hosts, &format!("{UPLINK}/{mode}"), &folder);
+    let (mut again, line) = Home::start(&hosts, "play-home", &format!("{UPLINK}/{mode}"), &folder);
     assert!(
         line.starts_with("ready ") && attached(&hosts),
         "{mode}: {line}"
