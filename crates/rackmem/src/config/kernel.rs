@@ -37,8 +37,8 @@ impl std::str::FromStr for KernelMode {
 }
 
 /// Reads of a node's objects, and of its items of bounded memory, that the kernel of its host
-/// answers: no thread of the node is woken, and it may compute, sleep or be stopped meanwhile. Over UDP, with root and a build with the
-/// feature `xdp`. `docs/xdp.md` tells more.
+/// answers: no thread of the node is woken, and it may compute, sleep or be stopped meanwhile. Over
+/// UDP, with root and a build with the feature `xdp`. `docs/xdp.md` tells more.
 ///
 /// ```
 /// # fn main() -> rackmem::Result<()> {

@@ -1,6 +1,6 @@
 //! What runs in the kernel: copies and their homes behind a switch there, objects and items of
-//! bounded memory that are read there, and cached copies that are invalidated there. Hosts are network namespaces; native and
-//! generic mode.
+//! bounded memory that are read there, and cached copies that are invalidated there. Hosts are
+//! network namespaces; native and generic mode.
 //!
 //! The processes of a test are this program again, with a part to play.
 

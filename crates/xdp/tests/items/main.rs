@@ -136,7 +136,8 @@ impl Home {
         Some(Home { reads, regions })
     }
 
-    /// What becomes of a packet in the program: an answer, or nothing, and then it passes as it came.
+    /// What becomes of a packet in the program: an answer, or nothing,
+    /// and then it passes as it came.
     fn became(&self, packet: &[u8]) -> Option<Vec<u8>> {
         let frame = frame(packet);
         let ran = self.reads.run(&frame, 1).expect("it runs");
