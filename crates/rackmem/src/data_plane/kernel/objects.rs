@@ -5,7 +5,6 @@ use super::plane::{interface_mode, v4};
 use super::reads::{KernelItemCounts, KernelReadCounts, ReadProgram, ReadsInKernel};
 use crate::bytes::cache::{Cache, Control, WAYS};
 use crate::bytes::desk::{Desk, SharedCache};
-use crate::bytes::shelf::LentShelf;
 use crate::bytes::table::Table;
 use crate::config::{Config, KernelMode, KernelReads};
 use crate::error::OpenError;
@@ -61,7 +60,6 @@ pub(super) fn attach(
     let memory = Lent::map(program.memory()?, words)?;
     let items = items as usize;
     let shelf = Lent::map(program.items()?, Shelf::words(items))?;
-    let shelf = LentShelf::new(items, shelf);
     let mode = program.attach(&reads.interface, interface_mode(preferred(reads)))?;
     let place = KernelPlace {
         mode: mode.to_string(),
@@ -72,7 +70,7 @@ pub(super) fn attach(
         reads: program,
         served,
     });
-    let reads = ReadsInKernel::new(program, (memory, slabs, shelf), place);
+    let reads = ReadsInKernel::new(program, (memory, slabs), (shelf, items), place);
     Ok((reads, cache))
 }
 

@@ -133,13 +133,14 @@ impl ReadsInKernel {
     )]
     pub fn new(
         program: Box<dyn ReadProgram>,
-        (memory, slabs, shelf): (Lent, u32, LentShelf),
+        (memory, slabs): (Lent, u32),
+        (items, item_slabs): (Lent, usize),
         place: KernelPlace,
     ) -> Self {
         ReadsInKernel {
             memory: Arc::new(memory),
             slabs,
-            shelf: Mutex::new(Some(shelf)),
+            shelf: Mutex::new(Some(LentShelf::new(item_slabs, items))),
             place,
             when: Mutex::new(When {
                 program: Some(program),
@@ -295,14 +296,13 @@ mod tests {
             let options = std::fs::File::options().read(true).write(true).to_owned();
             Lent::map(options.open("/dev/zero").unwrap(), 512).unwrap()
         };
-        let (memory, shelf) = (lent(), LentShelf::new(0, lent()));
         let place = KernelPlace {
             mode: String::new(),
             fell_back: None,
             interfaces: Vec::new(),
         };
         let program = Box::new(Program(told.clone(), stops));
-        let reads = ReadsInKernel::new(program, (memory, 1, shelf), place);
+        let reads = ReadsInKernel::new(program, (lent(), 1), (lent(), 0), place);
         reads.begin(7);
         (reads, told)
     }
