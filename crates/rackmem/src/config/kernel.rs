@@ -44,7 +44,8 @@ impl std::str::FromStr for KernelMode {
 /// # fn main() -> rackmem::Result<()> {
 /// use rackmem::{Config, KernelMode, KernelReads};
 ///
-/// let text = "nodes = ['10.0.0.1:7401']\nkernel_reads = 'eth0'\nobject_memory = '256M'\nbounded_memory = '1M'";
+/// let text = "nodes = ['10.0.0.1:7401']\nkernel_reads = 'eth0'\n\
+///     object_memory = '256M'\nbounded_memory = '1M'";
 /// let mut config = Config::parse(text)?;
 /// assert_eq!(config.kernel_reads().unwrap().memory, 256 << 20);
 /// config.set_kernel_reads("eth1/skb")?;
