@@ -4,12 +4,12 @@
 //! The sharer is a process of its own, which is told what to do by lines; the home, the writer and
 //! a member that goes are nodes of the test, each in a namespace of its own.
 
+use crate::player::{self, Player, attached};
 use crate::rig::{eventually, say};
 use rackmem::{Config, Node, OpenError, Rack};
-use rackmem_hosts::{Hosts, Place, UPLINK, address, port};
-use std::io::{BufRead, BufReader, Write};
+use rackmem_hosts::{Hosts, Place, address};
+use std::io::BufRead;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -101,108 +101,28 @@ fn watch(node: &Node, addr: u64, ends: &AtomicBool) -> u64 {
     last
 }
 
-/// The sharer's process.
-struct Sharer {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+/// What the sharer has at an address.
+fn read(sharer: &mut Player, addr: u64) -> u64 {
+    let said = sharer.tell(&format!("read {addr}"));
+    said.parse().unwrap_or_else(|_| panic!("no value: {said}"))
 }
 
-impl Sharer {
-    fn start(hosts: &Hosts, reads: &str, folder: &Path) -> (Sharer, String) {
-        let own = std::env::current_exe().expect("this program");
-        let mut command = hosts.command(Place::Host(SHARER), own);
-        command.args(["play-sharer", reads]).arg(folder);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("a process");
-        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
-        let mut line = String::new();
-        let _ = stdout.read_line(&mut line);
-        let stdin = child.stdin.take();
-        let sharer = Sharer {
-            child,
-            stdin,
-            stdout,
-        };
-        (sharer, line.trim().to_owned())
-    }
-
-    fn tell(&mut self, line: &str) -> String {
-        let stdin = self.stdin.as_mut().expect("it listens");
-        writeln!(stdin, "{line}").expect("it lives");
-        let mut said = String::new();
-        let _ = self.stdout.read_line(&mut said);
-        said.trim().to_owned()
-    }
-
-    fn read(&mut self, addr: u64) -> u64 {
-        let said = self.tell(&format!("read {addr}"));
-        said.parse().unwrap_or_else(|_| panic!("no value: {said}"))
-    }
-
-    /// Copies that its kernel has taken, orders that passed, and copies that its agent has taken.
-    fn counts(&mut self) -> [u64; 3] {
-        let said = self.tell("count");
-        let figures: Vec<u64> = said.split(' ').take(3).flat_map(str::parse).collect();
-        figures
-            .try_into()
-            .unwrap_or_else(|_| panic!("no figures: {said}"))
-    }
-
-    fn signal(&self, signal: i32) {
-        let pid = i32::try_from(self.child.id()).expect("a process");
-        // SAFETY: a signal to a process that this one has started and not waited for.
-        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
-    }
+/// Copies that its kernel has taken, orders that passed, and copies that its agent has taken.
+fn counts(sharer: &mut Player) -> [u64; 3] {
+    sharer.counts()
 }
 
-impl Drop for Sharer {
-    fn drop(&mut self) {
-        drop(self.stdin.take());
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-pub fn run(passed: &mut usize) {
-    if let Err(error) = Hosts::probe() {
-        return say(format_args!(
-            "skipped: copies invalidated in the kernel: {error}"
-        ));
-    }
-    for mode in ["skb", "native"] {
-        *passed += usize::from(in_mode(mode));
-    }
-}
-
-/// Whether a program is attached to the sharer's interface.
-fn attached(hosts: &Hosts) -> bool {
-    let namespace = hosts.namespace(Place::Host(SHARER));
-    let shown = Command::new("ip")
-        .args(["-n", &namespace, "link", "show", UPLINK])
-        .output()
-        .expect("`ip`, which made the rack");
-    String::from_utf8_lossy(&shown.stdout).contains("xdp")
+pub fn run() -> usize {
+    player::run("copies invalidated in the kernel", in_mode)
 }
 
 fn in_mode(mode: &str) -> bool {
-    let hosts = Hosts::start(HOSTS).expect("namespaces");
-    let folder = hosts.folder().join("members");
-    std::fs::create_dir_all(&folder).expect("a folder");
-    // In native mode the other end of the cable has to poll.
-    let polls = hosts
-        .command(Place::Switch, "ethtool")
-        .args(["-K", &port(SHARER), "gro", "on"])
-        .status();
-    assert!(polls.expect("`ethtool`").success());
-    let (mut sharer, line) = Sharer::start(&hosts, &format!("{UPLINK}/{mode}"), &folder);
-    if line != "ready" {
-        // Whoever may not load programs is told so by another kind.
-        assert!(line.starts_with("refused permission"), "{mode}: {line}");
-        say(format_args!("skipped: cache_{mode}: {line}"));
+    let (hosts, folder) = player::hosts(HOSTS, SHARER);
+    let started = Player::start((&hosts, SHARER), ("play-sharer", mode), &folder, "cache");
+    let Some((mut sharer, _)) = started else {
         return false;
-    }
-    assert!(attached(&hosts));
+    };
+    assert!(attached(&hosts, SHARER));
     let config = config(&folder, None);
     let at = |host, story: &mut (dyn FnMut() -> String + Send)| {
         let told = hosts.within(Place::Host(host), story);
@@ -219,9 +139,8 @@ fn in_mode(mode: &str) -> bool {
             story(mode, &hosts, &config, (&writer, addrs), &mut sharer)
         })
     });
-    drop(sharer.stdin.take());
-    assert!(sharer.child.wait().expect("it ends").success(), "{mode}");
-    assert!(!attached(&hosts), "{mode}: left behind");
+    assert!(sharer.end(), "{mode}");
+    assert!(!attached(&hosts, SHARER), "{mode}: left behind");
     drop(sharer);
     hosts.tear_down().expect("nothing is left");
     say(format_args!("test cache_{mode} ... ok ({told})"));
@@ -233,10 +152,10 @@ fn story(
     hosts: &Hosts,
     config: &Config,
     (writer, [addr, other]): (&Node, [u64; 2]),
-    sharer: &mut Sharer,
+    sharer: &mut Player,
 ) -> String {
     // Both have a copy, and their events on it have long ended when the sharer is stopped.
-    assert_eq!((sharer.read(other), writer.load(other)), (0, Ok(0)));
+    assert_eq!((read(sharer, other), writer.load(other)), (0, Ok(0)));
     let upgraded = upgrades_over_a_sharer(mode, writer, sharer, addr);
     what_was_written_there_is_the_agents(writer, sharer, addr);
     while_it_is_stopped(mode, writer, sharer, other);
@@ -246,15 +165,15 @@ fn story(
 }
 
 /// One upgrade: both have a copy, then the writer's value is the only one.
-fn upgrade(writer: &Node, sharer: &mut Sharer, addr: u64, value: u64) {
+fn upgrade(writer: &Node, sharer: &mut Player, addr: u64, value: u64) {
     writer.load(addr).expect("a copy");
     let before = writer.load(addr).expect("a copy");
-    assert_eq!(sharer.read(addr), before);
+    assert_eq!(read(sharer, addr), before);
     writer.store(addr, value).expect("the right to write");
 }
 
 /// As soon as the kernel has heard from the writer's node, it answers all.
-fn upgrades_over_a_sharer(mode: &str, writer: &Node, sharer: &mut Sharer, addr: u64) -> String {
+fn upgrades_over_a_sharer(mode: &str, writer: &Node, sharer: &mut Player, addr: u64) -> String {
     let mut value = 0;
     let mut next = || {
         value += 1;
@@ -262,15 +181,15 @@ fn upgrades_over_a_sharer(mode: &str, writer: &Node, sharer: &mut Sharer, addr: 
     };
     eventually("the kernel answers", || {
         upgrade(writer, sharer, addr, next());
-        sharer.counts()[0] > 0
+        counts(sharer)[0] > 0
     });
-    let before = sharer.counts();
+    let before = counts(sharer);
     for _ in 0..ROUNDS {
         let value = next();
         upgrade(writer, sharer, addr, value);
-        assert_eq!(sharer.read(addr), value, "{mode}");
+        assert_eq!(read(sharer, addr), value, "{mode}");
     }
-    let now = sharer.counts();
+    let now = counts(sharer);
     let (by_kernel, by_agent) = (now[0] - before[0], now[2] - before[2]);
     // Where the machine is loaded an order may come while a thread is at the entry.
     assert!(by_kernel >= ROUNDS / 2, "{mode}: {before:?}, {now:?}");
@@ -278,33 +197,33 @@ fn upgrades_over_a_sharer(mode: &str, writer: &Node, sharer: &mut Sharer, addr: 
 }
 
 /// Its home may not have what was written there, which the agent has noted.
-fn what_was_written_there_is_the_agents(writer: &Node, sharer: &mut Sharer, addr: u64) {
+fn what_was_written_there_is_the_agents(writer: &Node, sharer: &mut Player, addr: u64) {
     assert_eq!(sharer.tell(&format!("write {addr} 5000")), "done");
-    let before = sharer.counts();
+    let before = counts(sharer);
     assert_eq!(writer.load(addr), Ok(5000));
     writer.store(addr, 5001).expect("the right to write");
     // It counts when it has answered.
-    eventually("the agent takes it", || sharer.counts()[2] > before[2]);
-    assert_eq!(sharer.counts()[0], before[0]);
-    assert_eq!(sharer.read(addr), 5001);
+    eventually("the agent takes it", || counts(sharer)[2] > before[2]);
+    assert_eq!(counts(sharer)[0], before[0]);
+    assert_eq!(read(sharer, addr), 5001);
 }
 
 /// Nobody there can take an order, and it is acknowledged.
-fn while_it_is_stopped(mode: &str, writer: &Node, sharer: &mut Sharer, addr: u64) {
-    assert_eq!(sharer.read(addr), 0);
-    let before = sharer.counts();
+fn while_it_is_stopped(mode: &str, writer: &Node, sharer: &mut Player, addr: u64) {
+    assert_eq!(read(sharer, addr), 0);
+    let before = counts(sharer);
     sharer.signal(libc::SIGSTOP);
     let written = writer.store(addr, 7);
     sharer.signal(libc::SIGCONT);
     assert_eq!(written, Ok(()), "{mode}");
-    assert_eq!(sharer.read(addr), 7, "{mode}");
-    let now = sharer.counts();
+    assert_eq!(read(sharer, addr), 7, "{mode}");
+    let now = counts(sharer);
     assert_eq!(now[0], before[0] + 1, "{mode}: {before:?}, {now:?}");
 }
 
 /// A thread that reads on sees each value that it sees in order, and the last one.
-fn beside_a_reader(writer: &Node, sharer: &mut Sharer, addr: u64) -> String {
-    let before = sharer.counts();
+fn beside_a_reader(writer: &Node, sharer: &mut Player, addr: u64) -> String {
+    let before = counts(sharer);
     assert_eq!(sharer.tell(&format!("watch {addr}")), "watching");
     let last = 10_000 + BESIDE;
     for value in 10_000..=last {
@@ -316,8 +235,8 @@ fn beside_a_reader(writer: &Node, sharer: &mut Sharer, addr: u64) -> String {
     }
     let seen: u64 = sharer.tell("stop").parse().expect("a value");
     assert!((10_000..=last).contains(&seen) || seen == 5001, "{seen}");
-    assert_eq!(sharer.read(addr), last);
-    let now = sharer.counts();
+    assert_eq!(read(sharer, addr), last);
+    let now = counts(sharer);
     let (by_kernel, by_agent) = (now[0] - before[0], now[2] - before[2]);
     format!("beside a reader {by_kernel} by the kernel, {by_agent} by the agent")
 }
@@ -328,7 +247,7 @@ fn over_an_epoch(
     hosts: &Hosts,
     config: &Config,
     writer: &Node,
-    sharer: &mut Sharer,
+    sharer: &mut Player,
     addr: u64,
 ) {
     let epoch = || writer.report().epoch;
@@ -341,11 +260,11 @@ fn over_an_epoch(
     let before = guest.expect("a namespace");
     eventually("an epoch begins", || epoch() > before);
     let mut value = 20_000;
-    let answered = sharer.counts()[0];
+    let answered = counts(sharer)[0];
     eventually("the kernel answers in it", || {
         value += 1;
         upgrade(writer, sharer, addr, value);
-        assert_eq!(sharer.read(addr), value, "{mode}");
-        sharer.counts()[0] > answered
+        assert_eq!(read(sharer, addr), value, "{mode}");
+        counts(sharer)[0] > answered
     });
 }

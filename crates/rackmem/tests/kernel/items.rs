@@ -4,12 +4,13 @@
 //! The home is a process of its own, which is told what to do by lines, in a namespace of its own;
 //! the reader is the test.
 
-use crate::reads::{HOME, HOSTS, Home, READER, config, poll};
+use crate::player::{self, Player};
+use crate::reads::{HOME, HOSTS, READER, config};
 use crate::rig::{eventually, say};
 use rackmem::bounded::Domain;
 use rackmem::diagnostics::BoundedCounts;
 use rackmem::{AccessError, Config, Contract, OpenError, Rack, RackError, RegionSpec};
-use rackmem_hosts::{Hosts, Place, UPLINK};
+use rackmem_hosts::Place;
 use std::io::BufRead;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -85,34 +86,20 @@ pub fn play_home(reads: &str, folder: &Path) {
 
 /// What the home's program has: regions, items that it has sent, questions that it has answered,
 /// and packets that it has passed.
-fn counts(home: &mut Home) -> [u64; 4] {
-    let said = home.tell("count");
-    let figures: Vec<u64> = said.split(' ').flat_map(str::parse).collect();
-    figures.try_into().expect("four figures")
+fn counts(home: &mut Player) -> [u64; 4] {
+    home.counts()
 }
 
-pub fn run(passed: &mut usize) {
-    if let Err(error) = Hosts::probe() {
-        return say(format_args!("skipped: items read in the kernel: {error}"));
-    }
-    for mode in ["skb", "native"] {
-        *passed += usize::from(in_mode(mode));
-    }
+pub fn run() -> usize {
+    player::run("items read in the kernel", in_mode)
 }
 
 fn in_mode(mode: &str) -> bool {
-    let hosts = Hosts::start(HOSTS).expect("namespaces");
-    let folder = hosts.folder().join("members");
-    std::fs::create_dir_all(&folder).expect("a folder");
-    poll(&hosts);
-    let reads = format!("{UPLINK}/{mode}");
-    let (mut home, line) = Home::start(&hosts, PART, &reads, &folder);
-    if line != "ready" {
-        // Whoever may not load programs is told so by another kind.
-        assert!(line.starts_with("refused permission"), "{mode}: {line}");
-        say(format_args!("skipped: items_{mode}: {line}"));
+    let (hosts, folder) = player::hosts(HOSTS, HOME);
+    let started = Player::start((&hosts, HOME), (PART, mode), &folder, "items");
+    let Some((mut home, _)) = started else {
         return false;
-    }
+    };
     let config = config(&folder, None);
     let told = hosts.within(Place::Host(READER), || story(mode, &config, &mut home));
     let told = told.expect("a namespace");
@@ -122,7 +109,7 @@ fn in_mode(mode: &str) -> bool {
     true
 }
 
-fn story(mode: &str, config: &Config, home: &mut Home) -> String {
+fn story(mode: &str, config: &Config, home: &mut Player) -> String {
     let rack = Rack::join(config, READER).expect("a place");
     let node = rack.node(READER);
     let region = node.open_region(&spec()).expect("the home's region");
@@ -159,8 +146,7 @@ fn story(mode: &str, config: &Config, home: &mut Home) -> String {
     assert_eq!((read(7), read(0)), (Ok(501), Ok(1300)), "{mode}");
     // Whatever comes in between.
     let told = counts(home);
-    home.signal(libc::SIGKILL);
-    let _ = home.child.wait();
+    home.kill();
     let mut last = None;
     eventually("a read of a dead home ends", || {
         last = items.read(100).err();
@@ -184,7 +170,7 @@ fn story(mode: &str, config: &Config, home: &mut Home) -> String {
 /// reads go on within the bound for as long as one likes.
 fn while_it_is_stopped(
     mode: &str,
-    home: &Home,
+    home: &Player,
     (items, figures): (&Domain<Item>, &dyn Fn() -> BoundedCounts),
 ) {
     items.quiesce().expect("it answers");

@@ -15,6 +15,8 @@ mod homes;
 #[cfg(feature = "xdp")]
 mod items;
 #[cfg(feature = "xdp")]
+mod player;
+#[cfg(feature = "xdp")]
 mod reads;
 #[cfg(feature = "xdp")]
 mod rig;
@@ -50,13 +52,13 @@ fn main() {
         ];
         let mut passed = rig::run(&stories, chosen);
         if chosen("reads") {
-            reads::run(&mut passed);
+            passed += reads::run();
         }
         if chosen("items") {
-            items::run(&mut passed);
+            passed += items::run();
         }
         if chosen("cache") {
-            cache::run(&mut passed);
+            passed += cache::run();
         }
         // As the usual harness says it; a failure would have ended the process.
         rig::say(format_args!(

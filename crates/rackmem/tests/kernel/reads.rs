@@ -4,18 +4,18 @@
 //! The home is a process of its own, which is told what to do by lines, in a namespace of its own;
 //! readers are threads of the test.
 
+use crate::player::{self, Player, attached};
 use crate::rig::{eventually, say};
 use rackmem::object::{Object, ObjectRef};
 use rackmem::{AccessError, Config, Contract, Node, OpenError, Rack, RackError, RegionSpec};
-use rackmem_hosts::{Hosts, Place, UPLINK, address, port};
+use rackmem_hosts::{Hosts, Place, address};
 use rackmem_proto::sabre::own;
 use rackmem_proto::wire::{
     Flags, HEADER_LEN, Header, Kind, OWN_LEN, Own, Reason, RequesterId, Seq, Tag, decode, encode,
 };
-use std::io::{BufRead, BufReader, Write};
+use std::io::BufRead;
 use std::net::UdpSocket;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -151,109 +151,20 @@ fn write_on(object: &Object<[u8]>, ends: &AtomicBool) {
     }
 }
 
-/// The home's process.
-pub struct Home {
-    pub child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
-}
+/// What the home's kernel has answered, passed, and said to be known.
+type Counts = [u64; 3];
 
-impl Home {
-    /// Starts it to play this part, and what it says first.
-    pub fn start(hosts: &Hosts, part: &str, reads: &str, folder: &Path) -> (Home, String) {
-        let own = std::env::current_exe().expect("this program");
-        let mut command = hosts.command(Place::Host(HOME), own);
-        command.args([part, reads]).arg(folder);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("a process");
-        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
-        let mut line = String::new();
-        let _ = stdout.read_line(&mut line);
-        let stdin = child.stdin.take();
-        let home = Home {
-            child,
-            stdin,
-            stdout,
-        };
-        (home, line.trim().to_owned())
-    }
-
-    pub fn tell(&mut self, line: &str) -> String {
-        let stdin = self.stdin.as_mut().expect("it listens");
-        writeln!(stdin, "{line}").expect("it lives");
-        let mut said = String::new();
-        let _ = self.stdout.read_line(&mut said);
-        said.trim().to_owned()
-    }
-
-    /// What its kernel has answered, passed, and said to be known.
-    fn counts(&mut self) -> [u64; 3] {
-        let said = self.tell("count");
-        let figures: Vec<u64> = said.split(' ').flat_map(str::parse).collect();
-        figures.try_into().expect("three figures")
-    }
-
-    pub fn signal(&self, signal: i32) {
-        let pid = i32::try_from(self.child.id()).expect("a process");
-        // SAFETY: a signal to a process that this one has started and not waited for.
-        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        drop(self.stdin.take());
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-pub fn run(passed: &mut usize) {
-    if let Err(error) = Hosts::probe() {
-        return say(format_args!("skipped: objects read in the kernel: {error}"));
-    }
-    for mode in ["skb", "native"] {
-        *passed += usize::from(in_mode(mode));
-    }
-}
-
-/// Whether a program is attached to the home's interface.
-fn attached(hosts: &Hosts) -> bool {
-    let shown = Command::new("ip")
-        .args([
-            "-n",
-            &hosts.namespace(Place::Host(HOME)),
-            "link",
-            "show",
-            UPLINK,
-        ])
-        .output()
-        .expect("`ip`, which made the rack");
-    String::from_utf8_lossy(&shown.stdout).contains("xdp")
-}
-
-/// In native mode the other end of the home's cable has to poll.
-pub fn poll(hosts: &Hosts) {
-    let polls = hosts
-        .command(Place::Switch, "ethtool")
-        .args(["-K", &port(HOME), "gro", "on"])
-        .status();
-    assert!(polls.expect("`ethtool`").success());
+pub fn run() -> usize {
+    player::run("objects read in the kernel", in_mode)
 }
 
 fn in_mode(mode: &str) -> bool {
-    let hosts = Hosts::start(HOSTS).expect("namespaces");
-    let folder = hosts.folder().join("members");
-    std::fs::create_dir_all(&folder).expect("a folder");
-    poll(&hosts);
-    let (mut home, line) = Home::start(&hosts, "play-home", &format!("{UPLINK}/{mode}"), &folder);
-    let Some(refs) = line.strip_prefix("ready ") else {
-        // Whoever may not load programs is told so by another kind.
-        assert!(line.starts_with("refused permission"), "{mode}: {line}");
-        say(format_args!("skipped: reads_{mode}: {line}"));
+    let (hosts, folder) = player::hosts(HOSTS, HOME);
+    let start = || Player::start((&hosts, HOME), ("play-home", mode), &folder, "reads");
+    let Some((mut home, refs)) = start() else {
         return false;
     };
-    assert!(attached(&hosts));
+    assert!(attached(&hosts, HOME));
     let refs: Vec<ObjectRef> = refs.split(' ').map(reference).collect();
     let config = config(&folder, None);
     let told = hosts.within(Place::Host(READER), || {
@@ -261,14 +172,10 @@ fn in_mode(mode: &str) -> bool {
     });
     let told = told.expect("a namespace");
     // However it ends.
-    let (mut again, line) = Home::start(&hosts, "play-home", &format!("{UPLINK}/{mode}"), &folder);
-    assert!(
-        line.starts_with("ready ") && attached(&hosts),
-        "{mode}: {line}"
-    );
-    drop(again.stdin.take());
-    assert!(again.child.wait().expect("it ends").success());
-    assert!(!attached(&hosts), "{mode}: left behind");
+    let (mut again, _) = start().expect("it was loaded before");
+    assert!(attached(&hosts, HOME), "{mode}");
+    assert!(again.end());
+    assert!(!attached(&hosts, HOME), "{mode}: left behind");
     drop((home, again));
     hosts.tear_down().expect("nothing is left");
     say(format_args!("test reads_{mode} ... ok ({told})"));
@@ -285,7 +192,7 @@ fn story(
     mode: &str,
     hosts: &Hosts,
     config: &Config,
-    home: &mut Home,
+    home: &mut Player,
     refs: &[ObjectRef],
 ) -> String {
     let rack = Rack::join(config, READER).expect("a place");
@@ -299,9 +206,8 @@ fn story(
     becomes_shorter(home, &objects[4]);
     let epochs = over_an_epoch(mode, hosts, config, &rack, home, &objects[2]);
     // It dies.
-    home.signal(libc::SIGKILL);
-    let _ = home.child.wait();
-    assert!(!attached(hosts), "{mode}: left behind");
+    home.kill();
+    assert!(!attached(hosts, HOME), "{mode}: left behind");
     let mut last = None;
     eventually("a read of a dead home ends", || {
         last = objects[2].read().err();
@@ -318,11 +224,11 @@ fn story(
 }
 
 /// The first answer tells that the kernel answers, and from then on it does, all of it.
-fn answers_without_the_agent(mode: &str, node: &Node, home: &mut Home, objects: &[Object<[u8]>]) {
+fn answers_without_the_agent(mode: &str, node: &Node, home: &mut Player, objects: &[Object<[u8]>]) {
     for (object, len) in objects.iter().zip(LENGTHS) {
         assert_eq!(object.read().expect("it is there"), content(1, len));
     }
-    let (before, answered) = (node.metrics().objects, home.counts());
+    let (before, answered): (_, Counts) = (node.metrics().objects, home.counts());
     for (object, len) in objects.iter().zip(LENGTHS) {
         for _ in 0..20 {
             let (version, bytes) = object.read_versioned().expect("it is there");
@@ -330,7 +236,7 @@ fn answers_without_the_agent(mode: &str, node: &Node, home: &mut Home, objects: 
             assert_eq!(object.read_if_newer(version), Ok(None));
         }
     }
-    let (now, answers) = (node.metrics().objects, home.counts());
+    let (now, answers): (_, Counts) = (node.metrics().objects, home.counts());
     let granules: usize = LENGTHS.iter().map(|len| len.div_ceil(1024)).sum();
     let by = (
         now.by_kernel - before.by_kernel,
@@ -351,8 +257,8 @@ fn answers_without_the_agent(mode: &str, node: &Node, home: &mut Home, objects: 
 }
 
 /// Nothing that is read is of two writes, and nothing older comes after something newer.
-fn beside_writers(home: &mut Home, objects: &[Object<[u8]>]) -> String {
-    let before = home.counts();
+fn beside_writers(home: &mut Player, objects: &[Object<[u8]>]) -> String {
+    let before: Counts = home.counts();
     assert_eq!(home.tell("write"), "writing");
     for (object, len) in objects.iter().zip(LENGTHS) {
         let mut last = (0, 0);
@@ -372,7 +278,7 @@ fn beside_writers(home: &mut Home, objects: &[Object<[u8]>]) -> String {
         }
     }
     assert_eq!(home.tell("stop"), "quiet");
-    let now = home.counts();
+    let now: Counts = home.counts();
     let (answered, passed) = (now[0] - before[0], now[1] - before[1]);
     assert!(answered > 0, "of {passed}");
     format!("{answered} answered, {passed} passed beside writers")
@@ -382,7 +288,7 @@ fn beside_writers(home: &mut Home, objects: &[Object<[u8]>]) -> String {
 fn while_it_is_stopped(
     mode: &str,
     node: &Node,
-    home: &mut Home,
+    home: &mut Player,
     objects: &[Object<[u8]>],
 ) -> (Duration, Duration) {
     let timed = |objects: &[Object<[u8]>]| {
@@ -414,7 +320,7 @@ fn while_it_is_stopped(
     (awake, stopped)
 }
 
-fn is_gone_and_replaced(home: &mut Home, node: &Node, objects: &[Object<[u8]>]) {
+fn is_gone_and_replaced(home: &mut Player, node: &Node, objects: &[Object<[u8]>]) {
     let fresh = reference(&home.tell("replace 1"));
     let addr = objects[1].addr();
     for _ in 0..20 {
@@ -429,7 +335,7 @@ fn is_gone_and_replaced(home: &mut Home, node: &Node, objects: &[Object<[u8]>]) 
 }
 
 /// A reader that expects more granules than there are gets what there is.
-fn becomes_shorter(home: &mut Home, object: &Object<[u8]>) {
+fn becomes_shorter(home: &mut Player, object: &Object<[u8]>) {
     assert_eq!(home.tell("shrink 4 2048"), "done");
     assert_eq!(object.read(), Ok(content(9, 2048)));
     assert_eq!(home.tell("shrink 4 8192"), "done");
@@ -442,7 +348,7 @@ fn over_an_epoch(
     hosts: &Hosts,
     config: &Config,
     rack: &Rack,
-    home: &mut Home,
+    home: &mut Player,
     object: &Object<[u8]>,
 ) -> String {
     let epoch = || rack.view().expect("a place").epoch;
@@ -459,10 +365,10 @@ fn over_an_epoch(
     guest.expect("a namespace");
     let node = rack.node(READER);
     eventually("an epoch begins", || epoch() > before);
-    let served = |home: &mut Home| {
-        let answered = home.counts()[0];
+    let served = |home: &mut Player| {
+        let [answered] = home.counts();
         number_of(&object.read().expect("it is there"));
-        home.counts()[0] > answered
+        home.counts::<1>() > [answered]
     };
     eventually("the kernel answers in it", || served(home));
     for epoch in [0, before, epoch() + 1, u32::MAX] {

@@ -1,0 +1,124 @@
+//! A process of one host that plays a part: it is told what to do by lines, and answers by lines.
+
+use crate::rig::say;
+use rackmem_hosts::{Hosts, Place, UPLINK, port};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// See the module. Dropping it kills it.
+pub struct Player {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Player {
+    /// Starts a part at a host, whose kernel answers by a program in this mode, and what it says
+    /// once it is ready. `None`: this machine loads no programs, which was said for `test`.
+    pub fn start(
+        (hosts, host): (&Hosts, usize),
+        (part, mode): (&str, &str),
+        folder: &Path,
+        test: &str,
+    ) -> Option<(Player, String)> {
+        let own = std::env::current_exe().expect("this program");
+        let mut command = hosts.command(Place::Host(host), own);
+        command
+            .args([part, &format!("{UPLINK}/{mode}")])
+            .arg(folder);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("a process");
+        let mut player = Player {
+            stdin: child.stdin.take(),
+            stdout: BufReader::new(child.stdout.take().expect("piped")),
+            child,
+        };
+        let line = player.hear();
+        let Some(said) = line.strip_prefix("ready") else {
+            // Whoever may not load programs is told so by another kind.
+            assert!(line.starts_with("refused permission"), "{mode}: {line}");
+            say(format_args!("skipped: {test}_{mode}: {line}"));
+            return None;
+        };
+        Some((player, said.trim().to_owned()))
+    }
+
+    fn hear(&mut self) -> String {
+        let mut line = String::new();
+        let _ = self.stdout.read_line(&mut line);
+        line.trim().to_owned()
+    }
+
+    pub fn tell(&mut self, line: &str) -> String {
+        let stdin = self.stdin.as_mut().expect("it listens");
+        writeln!(stdin, "{line}").expect("it lives");
+        self.hear()
+    }
+
+    /// So many figures of what its program has done.
+    pub fn counts<const N: usize>(&mut self) -> [u64; N] {
+        let said = self.tell("count");
+        let figures: Vec<u64> = said.split(' ').take(N).flat_map(str::parse).collect();
+        let figures: Result<[u64; N], _> = figures.try_into();
+        figures.unwrap_or_else(|_| panic!("no figures: {said}"))
+    }
+
+    pub fn signal(&self, signal: i32) {
+        let pid = i32::try_from(self.child.id()).expect("a process");
+        // SAFETY: a signal to a process that this one has started and not waited for.
+        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    }
+
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Lets it end by itself. Whether it has ended well.
+    pub fn end(&mut self) -> bool {
+        drop(self.stdin.take());
+        self.child.wait().expect("it ends").success()
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        self.kill();
+    }
+}
+
+/// Whether a program is attached to a host's interface.
+pub fn attached(hosts: &Hosts, host: usize) -> bool {
+    let namespace = hosts.namespace(Place::Host(host));
+    let shown = Command::new("ip")
+        .args(["-n", &namespace, "link", "show", UPLINK])
+        .output()
+        .expect("`ip`, which made the rack");
+    String::from_utf8_lossy(&shown.stdout).contains("xdp")
+}
+
+/// Hosts, and a folder for their membership. In native mode the other end of the cable of the host
+/// that has the program has to poll.
+pub fn hosts(count: usize, host: usize) -> (Hosts, std::path::PathBuf) {
+    let hosts = Hosts::start(count).expect("namespaces");
+    let folder = hosts.folder().join("members");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let polls = hosts
+        .command(Place::Switch, "ethtool")
+        .args(["-K", &port(host), "gro", "on"])
+        .status();
+    assert!(polls.expect("`ethtool`").success());
+    (hosts, folder)
+}
+
+/// Tells a story in each mode; how many have passed.
+pub fn run(what: &str, story: impl Fn(&str) -> bool) -> usize {
+    if let Err(error) = Hosts::probe() {
+        say(format_args!("skipped: {what}: {error}"));
+        return 0;
+    }
+    let modes = ["skb", "native"].into_iter();
+    modes.filter(|mode| story(mode)).count()
+}
