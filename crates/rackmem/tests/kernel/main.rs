@@ -2,7 +2,8 @@
 //! bounded memory that are read there, and cached copies that are invalidated there. Hosts are
 //! network namespaces; native and generic mode.
 //!
-//! The processes of a test are this program again, with a part to play.
+//! The processes of a test are this program again, with a part to play; so is each test, since all
+//! of them wait most of the time.
 
 #[cfg(feature = "xdp")]
 mod cache;
@@ -20,6 +21,8 @@ mod player;
 mod reads;
 #[cfg(feature = "xdp")]
 mod rig;
+#[cfg(feature = "xdp")]
+mod tests;
 
 fn main() {
     #[cfg(feature = "xdp")]
@@ -27,43 +30,19 @@ fn main() {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
         match &arguments[..] {
             [part, mode, file, ports @ ..] if part == "play-switch" => {
-                return rig::play_switch(mode, file.as_ref(), ports);
+                rig::play_switch(mode, file.as_ref(), ports);
             }
             [part, reads, folder] if part == "play-home" => {
-                return reads::play_home(reads, folder.as_ref());
+                reads::play_home(reads, folder.as_ref());
             }
             [part, reads, folder] if part == items::PART => {
-                return items::play_home(reads, folder.as_ref());
+                items::play_home(reads, folder.as_ref());
             }
             [part, reads, folder] if part == "play-sharer" => {
-                return cache::play_sharer(reads, folder.as_ref());
+                cache::play_sharer(reads, folder.as_ref());
             }
-            _ => {}
+            [part, name, mode] if part == tests::PART => tests::play(name, mode),
+            words => tests::run(words),
         }
-        // As with the usual harness, a word chooses some.
-        let chosen = |test: &str| {
-            let mut words = arguments.iter().filter(|word| !word.starts_with('-'));
-            words.all(|word| test.contains(&word[..]))
-        };
-        let stories: [(&str, rig::Story); 3] = [
-            ("copies", copies::story),
-            ("homes", homes::story),
-            ("changes", changes::story),
-        ];
-        let mut passed = rig::run(&stories, chosen);
-        if chosen("reads") {
-            passed += reads::run();
-        }
-        if chosen("items") {
-            passed += items::run();
-        }
-        if chosen("cache") {
-            passed += cache::run();
-        }
-        // As the usual harness says it; a failure would have ended the process.
-        rig::say(format_args!(
-            "test result: ok. {} passed; 0 failed; 0 ignored",
-            passed.max(1)
-        ));
     }
 }

@@ -15,12 +15,11 @@ pub struct Player {
 
 impl Player {
     /// Starts a part at a host, whose kernel answers by a program in this mode, and what it says
-    /// once it is ready. `None`: this machine loads no programs, which was said for `test`.
+    /// once it is ready. `None`: this machine loads no programs, which was said.
     pub fn start(
         (hosts, host): (&Hosts, usize),
         (part, mode): (&str, &str),
         folder: &Path,
-        test: &str,
     ) -> Option<(Player, String)> {
         let own = std::env::current_exe().expect("this program");
         let mut command = hosts.command(Place::Host(host), own);
@@ -38,7 +37,7 @@ impl Player {
         let Some(said) = line.strip_prefix("ready") else {
             // Whoever may not load programs is told so by another kind.
             assert!(line.starts_with("refused permission"), "{mode}: {line}");
-            say(format_args!("skipped: {test}_{mode}: {line}"));
+            say(format_args!("skipped: {part}, {mode}: {line}"));
             return None;
         };
         Some((player, said.trim().to_owned()))
@@ -111,14 +110,4 @@ pub fn hosts(count: usize, host: usize) -> (Hosts, std::path::PathBuf) {
         .status();
     assert!(polls.expect("`ethtool`").success());
     (hosts, folder)
-}
-
-/// Tells a story in each mode; how many have passed.
-pub fn run(what: &str, story: impl Fn(&str) -> bool) -> usize {
-    if let Err(error) = Hosts::probe() {
-        say(format_args!("skipped: {what}: {error}"));
-        return 0;
-    }
-    let modes = ["skb", "native"].into_iter();
-    modes.filter(|mode| story(mode)).count()
 }

@@ -10,7 +10,7 @@ use rackmem::{
 };
 use std::path::{Path, PathBuf};
 
-const TIMES: &str = "lease = '500ms'\npatience = '60s'\n";
+const TIMES: &str = "lease = '1500ms'\npatience = '60s'\n";
 
 fn spec(durability: Durability) -> RegionSpec {
     RegionSpec::new("ledger", 640)

@@ -123,7 +123,7 @@ fn the_first_region_is_used_as_soon_as_it_is_there() {
 #[test]
 fn node_0_dies_and_names_of_regions_with_copies_stay() {
     for fabric in NETWORKS {
-        let cluster = Cluster::new("names", fabric, 3, "lease = '500ms'\npatience = '60s'\n");
+        let cluster = Cluster::new("names", fabric, 3, "lease = '1500ms'\npatience = '60s'\n");
         let (mut racks, nodes) = cluster.nodes(3);
         let spec = RegionSpec::new("ledger", 640).copies(3);
         let value: Replicated<u64> = nodes[0]
@@ -186,7 +186,7 @@ fn a_dead_member_is_replaced_while_the_region_is_in_use() {
             "replace",
             fabric,
             4,
-            "lease = '500ms'\npatience = '60s'\nreplace_after = '0s'\n",
+            "lease = '1500ms'\npatience = '60s'\nreplace_after = '0s'\n",
         );
         let (mut racks, nodes) = cluster.nodes(4);
         let lines = 500;
@@ -255,7 +255,7 @@ fn a_dead_member_is_replaced_while_the_region_is_in_use() {
 #[test]
 fn a_node_that_comes_back_fills_before_it_counts() {
     for fabric in NETWORKS {
-        let more = "lease = '500ms'\npatience = '60s'\nreplace_after = '200ms'\n";
+        let more = "lease = '1500ms'\npatience = '60s'\nreplace_after = '200ms'\n";
         let cluster = Cluster::new("back", fabric, 3, more);
         let (mut racks, nodes) = cluster.nodes(3);
         let spec = RegionSpec::new("ledger", 640).copies(3);
@@ -284,7 +284,7 @@ fn a_node_that_comes_back_fills_before_it_counts() {
 #[test]
 fn a_switch_dies_and_the_group_goes_on_without() {
     for fabric in NETWORKS {
-        let more = "lease = '500ms'\npatience = '60s'\nswitch = SWITCH\n";
+        let more = "lease = '1500ms'\npatience = '60s'\nswitch = SWITCH\n";
         let cluster = Cluster::new("switch", fabric, 3, more);
         let switch = Rack::serve_switch(&cluster.config).unwrap();
         let (_racks, nodes) = cluster.nodes(3);

@@ -7,7 +7,7 @@ use rackmem::{Node, Rack, RegionError, RegionSpec};
 use std::sync::Mutex as StdMutex;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-const MORE: &str = "copies = 3\nlease = '500ms'\npatience = '60s'\nreplace_after = '200ms'\n";
+const MORE: &str = "copies = 3\nlease = '1500ms'\npatience = '60s'\nreplace_after = '200ms'\n";
 
 fn names(node: &Node) -> Vec<String> {
     let regions = node.regions().unwrap();

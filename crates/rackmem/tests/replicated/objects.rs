@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-const MORE: &str = "lease = '500ms'\npatience = '60s'\nreplace_after = '200ms'\n";
+const MORE: &str = "lease = '1500ms'\npatience = '60s'\nreplace_after = '200ms'\n";
 /// Words of an object that takes several packets where these are small.
 const WORDS: usize = 300;
 

@@ -8,7 +8,7 @@ use rackmem::{
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-const MORE: &str = "lease = '500ms'\npatience = '60s'\nreplace_after = '200ms'\n";
+const MORE: &str = "lease = '1500ms'\npatience = '60s'\nreplace_after = '200ms'\n";
 const WORDS: usize = 20;
 const LINE: u32 = 256;
 

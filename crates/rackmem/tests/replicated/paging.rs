@@ -182,7 +182,7 @@ fn a_region_is_mapped_by_one_at_a_time() {
 
 #[test]
 fn the_pages_of_a_dead_process_go_to_the_next() {
-    let few = "patience = '60s'\nlease = '500ms'\n";
+    let few = "patience = '60s'\nlease = '1500ms'\n";
     let cluster = Cluster::new("heir", "udp", 4, few);
     let (mut racks, nodes) = cluster.nodes(4);
     let spec = spec("log", 8).on(1);

@@ -127,7 +127,7 @@ fn what_a_switch_carries_out_outlives_a_requester_a_member_and_the_switch() {
 
 fn outlive(name: &str, asks: fn(RegionSpec) -> RegionSpec) {
     for fabric in NETWORKS {
-        let more = "lease = '500ms'\npatience = '60s'\nreplace_after = '0s'\nswitch = SWITCH\n";
+        let more = "lease = '1500ms'\npatience = '60s'\nreplace_after = '0s'\nswitch = SWITCH\n";
         let cluster = Cluster::new(name, fabric, 5, more);
         let mut switch = Some(Rack::serve_switch(&cluster.config).unwrap());
         let (mut racks, nodes) = cluster.nodes(5);
