@@ -149,6 +149,8 @@ struct Serving {
     addrs: Mutex<Vec<SocketAddr>>,
     /// Answers that each node's client has had.
     answered: Vec<AtomicUsize>,
+    /// What each has been told last that was none.
+    refused: Vec<Mutex<String>>,
     stop: AtomicBool,
 }
 
@@ -162,6 +164,7 @@ impl Serving {
             processes,
             addrs: Mutex::new(addrs),
             answered: (0..NODES).map(|_| AtomicUsize::new(0)).collect(),
+            refused: (0..NODES).map(|_| Mutex::default()).collect(),
             stop: AtomicBool::new(false),
         };
         // Each node has written some of what is at rest.
@@ -206,8 +209,12 @@ impl Serving {
             if at != self.addr(node) {
                 (at, client) = (self.addr(node), None);
             }
+            let refused = |why: String| *self.refused[node].lock().unwrap() = why;
             let Some(asked) = client.as_mut() else {
-                client = TcpStream::connect(at).ok().map(Client::over);
+                match TcpStream::connect(at) {
+                    Ok(stream) => client = Some(Client::over(stream)),
+                    Err(error) => refused(format!("at {at}: {error}")),
+                }
                 continue;
             };
             let key = HOT[rng.usize(..HOT.len())];
@@ -218,6 +225,7 @@ impl Serving {
             match told {
                 Ok(Answer::Error(error)) => {
                     assert!(may_be_told(&error), "node {node} to {call}: {error}");
+                    refused(error);
                     number += NODES as u32;
                     log = recorder.client(number);
                 }
@@ -226,7 +234,8 @@ impl Serving {
                     self.answered[node].fetch_add(1, SeqCst);
                 }
                 // Its process is dead, or held back for longer than this waits.
-                Err(_) => {
+                Err(error) => {
+                    refused(format!("{call}: {error}"));
                     client = None;
                     number += NODES as u32;
                     log = recorder.client(number);
@@ -238,10 +247,17 @@ impl Serving {
     /// Waits until the clients of these nodes have had some more answers.
     fn goes_on(&self, nodes: impl Iterator<Item = usize> + Clone) {
         let before: Vec<usize> = self.answered.iter().map(|it| it.load(SeqCst)).collect();
-        eventually("clients of live nodes are answered", || {
-            let more = |node: usize| self.answered[node].load(SeqCst) >= before[node] + 10;
-            nodes.clone().all(more)
-        });
+        let more = |node: usize| self.answered[node].load(SeqCst) >= before[node] + 10;
+        let end = Instant::now() + LONG;
+        while let Some(node) = nodes.clone().find(|node| !more(*node)) {
+            assert!(
+                Instant::now() < end,
+                "node {node} does not answer any more: {}; members {:?}",
+                self.refused[node].lock().unwrap(),
+                self.scene.roster().map(|roster| roster.view)
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Something happens to the processes while clients of all nodes work; what these were told
