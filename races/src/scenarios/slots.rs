@@ -43,5 +43,8 @@ fn an_epoch_ends() {
     epoch.store(2, SeqCst);
     slots.visit(|probe| probe.catch_up(&epoch), |_| false, yield_now);
     requester.join().expect("it begins");
-    slots.each(|probe| assert_ne!(probe.open, Some(1), "an event of the old epoch goes on"));
+    slots.look(
+        || true,
+        |_, probe| assert_ne!(probe.open, Some(1), "an event of the old epoch goes on"),
+    );
 }

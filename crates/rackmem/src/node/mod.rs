@@ -391,25 +391,15 @@ impl Node {
         self.inner.access.accept_loss(tag, true)
     }
 
-    /// What it has done so far.
+    /// What it has done so far. What a thread has sent for an operation that goes on for long is
+    /// counted when that ends.
     pub fn metrics(&self) -> NodeMetrics {
         let access = &self.inner.access;
-        let mut sent = [0u64; 256];
-        let mut retransmissions = 0;
-        access.requesters.each(|slot| {
-            sent.iter_mut()
-                .zip(&slot.sent)
-                .for_each(|(sum, n)| *sum += n);
-            retransmissions += slot.retransmissions();
-        });
+        let sent = access.requesters.sent();
+        let of_kind = |&kind: &Kind| (kind, sent.kinds[kind as usize]);
         NodeMetrics {
-            sent: PacketCounts(
-                Kind::ALL
-                    .iter()
-                    .map(|&kind| (kind, sent[kind as usize]))
-                    .collect(),
-            ),
-            retransmissions,
+            sent: PacketCounts(Kind::ALL.iter().map(of_kind).collect()),
+            retransmissions: sent.again,
             ..access.agents.metrics()
         }
     }

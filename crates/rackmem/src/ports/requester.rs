@@ -452,6 +452,8 @@ pub(crate) struct Requesters {
     cut: Arc<Mutex<Cut>>,
     /// Those that threads have beside their own.
     lent: AtomicUsize,
+    /// By slot, what each had sent when it was looked at last.
+    seen: Mutex<Vec<Sent>>,
 }
 
 thread_local! {
@@ -480,6 +482,10 @@ impl std::ops::DerefMut for Borrowed<'_> {
 
 /// Requesters that threads of a node have beside their own at most, all together.
 const EXTRA: usize = MAX_REQUESTERS / 4;
+
+/// How long figures wait, in all, for threads that are between two packets.
+const FOR_FIGURES: Duration = Duration::from_millis(20);
+const BETWEEN: Duration = Duration::from_micros(50);
 
 /// One of [`EXTRA`].
 struct Lent<'a>(&'a AtomicUsize);
@@ -514,6 +520,7 @@ impl Requesters {
             standing,
             cut: Arc::default(),
             lent: AtomicUsize::new(0),
+            seen: Mutex::default(),
         }
     }
 
@@ -631,9 +638,53 @@ impl Requesters {
         busy
     }
 
-    /// Visits every requester that exists.
-    pub fn each(&self, f: impl FnMut(&Slot)) {
-        self.slots.each(f);
+    /// What all of them have sent. One whose thread waits for an answer counts as it was when it
+    /// was looked at last: an answer that does not come keeps nobody waiting who asks for figures.
+    pub fn sent(&self) -> Sent {
+        let began = Instant::now();
+        let pause = || {
+            std::thread::sleep(BETWEEN);
+            began.elapsed() < FOR_FIGURES
+        };
+        let mut seen = self.seen.lock().whole();
+        self.slots.look(pause, |at, slot| {
+            if seen.len() <= at {
+                seen.resize(at + 1, Sent::default());
+            }
+            seen[at] = Sent {
+                kinds: slot.sent,
+                again: slot.retransmissions(),
+            };
+        });
+        seen.iter()
+            .fold(Sent::default(), |sum, sent| sum.plus(sent))
+    }
+}
+
+/// Packets sent.
+#[derive(Clone)]
+pub(crate) struct Sent {
+    /// By kind.
+    pub kinds: [u64; 256],
+    /// More than once.
+    pub again: u64,
+}
+
+impl Default for Sent {
+    fn default() -> Self {
+        Sent {
+            kinds: [0; 256],
+            again: 0,
+        }
+    }
+}
+
+impl Sent {
+    fn plus(mut self, more: &Sent) -> Sent {
+        let kinds = self.kinds.iter_mut().zip(&more.kinds);
+        kinds.for_each(|(sum, n)| *sum += n);
+        self.again += more.again;
+        self
     }
 }
 

@@ -73,10 +73,19 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Looks at everything, waiting for users.
-    pub fn each(&self, mut f: impl FnMut(&T)) {
-        for slot in &self.0 {
-            unpoisoned(slot).as_ref().into_iter().for_each(&mut f);
+    /// Looks at everything, by its slot's number. One that is in use is tried again as long as
+    /// `pause` says so, and then left out.
+    pub fn look(&self, pause: impl Fn() -> bool, mut f: impl FnMut(usize, &T)) {
+        for (at, _) in self.0.iter().enumerate() {
+            let held = loop {
+                match self.try_at(at) {
+                    None if pause() => {}
+                    held => break held,
+                }
+            };
+            held.iter()
+                .flat_map(|it| it.as_ref())
+                .for_each(|it| f(at, it));
         }
     }
 }
@@ -101,6 +110,23 @@ mod tests {
     }
 
     #[test]
+    fn a_look_waits_no_longer_than_it_is_told_and_leaves_out_what_is_in_use() {
+        let slots = Slots::<u8>::new(3);
+        for at in 0..3 {
+            *slots.take(at).1 = Some(at as u8);
+        }
+        let (_, used) = slots.take(1);
+        let (left, mut seen) = (std::cell::Cell::new(5), Vec::new());
+        let pause = || {
+            left.set(left.get() - 1);
+            left.get() > 0
+        };
+        slots.look(pause, |at, value| seen.push((at, *value)));
+        assert_eq!((seen, left.get()), (vec![(0, 0), (2, 2)], 0));
+        drop(used);
+    }
+
+    #[test]
     fn who_panics_with_a_slot_leaves_it_to_the_next_and_to_visitors() {
         let slots = Slots::<u8>::new(1);
         std::thread::scope(|scope| {
@@ -114,7 +140,7 @@ mod tests {
         let mut seen = 0;
         slots.visit(|value| seen += *value, |_| false, || panic!("a wait"));
         slots.each_idle(|value| seen += *value);
-        slots.each(|value| seen += *value);
+        slots.look(|| true, |_, value| seen += *value);
         assert_eq!((seen, *slots.take(0).1), (21, Some(7)));
     }
 }
