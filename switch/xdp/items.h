@@ -142,9 +142,7 @@ always int answer_item(struct xdp_md *ctx, const struct home *home, void *frame)
 		return XDP_DROP;
 	struct own *own = frame + OWN_AT;
 	if ((PLANT != 7 && load(version_at) != version) || !is_still_there(&region)) {
-		// The agent gets what has come. Behind it there is room, which only a sum would read.
-		*own = asked;
-		((struct udphdr *)(frame + 34))->check = 0;
+		as_it_came(frame, asked);
 		return pass_item(ITEM_TORN);
 	}
 	own->a = bpf_cpu_to_be64(writes);

@@ -124,9 +124,7 @@ always int answer_object(struct xdp_md *ctx, const struct home *home, void *fram
 		return XDP_DROP;
 	struct own *own = frame + OWN_AT;
 	if (PLANT != 1 && load(version_at) != version) {
-		// The agent gets what has come. Behind it there is room, which only a sum would read.
-		*own = asked;
-		((struct udphdr *)(frame + 34))->check = 0;
+		as_it_came(frame, asked);
 		return pass(DID_TORN);
 	}
 	own->a = bpf_cpu_to_be64(version);

@@ -83,9 +83,9 @@ impl<T> Slots<T> {
                     held => break held,
                 }
             };
-            held.iter()
-                .flat_map(|it| it.as_ref())
-                .for_each(|it| f(at, it));
+            if let Some(it) = held.as_deref().and_then(Option::as_ref) {
+                f(at, it);
+            }
         }
     }
 }
