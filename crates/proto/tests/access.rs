@@ -167,6 +167,30 @@ fn the_only_copy_comes_back_when_home_does_not_answer() {
 }
 
 #[test]
+fn an_event_of_a_home_that_is_no_member_is_over_at_once_and_leaves_the_requester_whole() {
+    for (purpose, then) in [
+        (Purpose::EvictDirty, Then::Relook),
+        (Purpose::EvictClean, Then::Relook),
+        (Purpose::Write, Then::Again),
+        (Purpose::Hold { shared: true }, Then::Again),
+        (Purpose::Call(Kind::Alloc), Then::Again),
+    ] {
+        let mut thread = Thread::begin(Purpose::Read);
+        thread.is_refused(Reason::Locked);
+        assert_eq!(thread.next(), Do::Over(Then::BackOff));
+        let at = (Tag(7 << 48), 0, 0);
+        thread.access = Access::begin_unheard(purpose, &mut thread.requester, 0, at);
+        assert!(!thread.access.waits(&thread.requester), "{purpose:?}");
+        assert_eq!(thread.requester.poll_timeout(), None);
+        assert_eq!(thread.next(), Do::Over(then), "{purpose:?}");
+        let cut = thread.requester.enter(2, false);
+        assert!(cut.open.iter().all(Option::is_none), "{cut:?}");
+        let (_, output) = Access::begin(Purpose::Read, &mut thread.requester, 0, (X, 0, 0));
+        assert_eq!((output.header.epoch, output.header.tag), (2, X));
+    }
+}
+
+#[test]
 fn an_event_is_unlocked_after_the_one_before_it_or_when_nothing_more_will_come() {
     let mut thread = Thread::begin(Purpose::EvictClean);
     thread.is_granted(GlobalStatus::Shared, Copyset::of(ME));

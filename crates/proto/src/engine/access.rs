@@ -214,6 +214,20 @@ impl Access {
         (access, requester.begin(now, event))
     }
 
+    /// An event whose home is no member. Nobody would answer, so nothing is sent, and it ends as
+    /// what the end of an epoch cuts off.
+    #[cold]
+    pub fn begin_unheard(
+        purpose: Purpose,
+        requester: &mut Requester,
+        now: u64,
+        at: (Tag, u32, u16),
+    ) -> Self {
+        let (access, _) = Self::begin(purpose, requester, now, at);
+        requester.refuse(Reason::Fenced);
+        access
+    }
+
     /// What it is for.
     pub fn purpose(&self) -> Purpose {
         self.purpose

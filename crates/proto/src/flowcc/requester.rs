@@ -162,6 +162,13 @@ impl Requester {
         Self::outgoing(&self.caller, request)
     }
 
+    /// The current event, of which nothing has been sent, is refused by its own host.
+    pub(crate) fn refuse(&mut self, reason: Reason) {
+        if let Some(current) = &mut self.current {
+            current.step = Step::Refused(reason);
+        }
+    }
+
     /// How far behind its own the number of a store or an operation is: the number under which it
     /// was sent first.
     fn number_store(&mut self, seq: Seq, again: bool) -> u32 {

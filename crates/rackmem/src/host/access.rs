@@ -484,6 +484,7 @@ impl Access {
     /// and what takes the answer.
     pub fn ask_guest(&self, to: NodeId, bytes: Bytes<'_>) -> Result<(), AccessError> {
         let tag = HomeId::of(to).start();
+        self.alive(tag)?;
         let mut slot = self.requesters.borrow()?;
         match slot.ask(Purpose::Call(Kind::GuestAsk), tag, 0, bytes) {
             Then::Done => {

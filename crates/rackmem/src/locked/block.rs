@@ -233,6 +233,7 @@ impl BlockLock {
         let access = &self.node.inner.access;
         let mut backoff = Backoff::new(at_most);
         loop {
+            access.alive(self.tag)?;
             let mut slot = access.requesters.borrow()?;
             match slot.ask(Purpose::Hold { shared }, self.tag, 0, Bytes::Nothing) {
                 Then::Done => return Ok(Some(Guard::of(InsideBlock(slot)))),

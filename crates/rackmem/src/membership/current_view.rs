@@ -198,7 +198,14 @@ impl CurrentView {
         self.host(tag.home()).is_some_and(|node| self.live(node))
     }
 
+    /// Whether the node that a home dies with is no member.
+    #[inline]
+    pub fn is_lost(&self, home: HomeId) -> bool {
+        home.is_own() && self.host(home).is_some_and(|node| !self.live(node))
+    }
+
     /// Whether a node is a member.
+    #[inline]
     pub fn live(&self, node: NodeId) -> bool {
         Copyset(self.live.load(ORDER)).contains(node)
     }

@@ -222,6 +222,11 @@ impl Slot {
         }
         self.follow();
         let (now, what) = (self.now(), (tag, offset, self.port.reply_port()));
+        // Looked at in the epoch that the event is of. A copy whose home has died in it is still in
+        // the cache until this node has begun to make its part of the directory anew.
+        if self.standing.is_lost(tag.home()) {
+            return Some(Access::begin_unheard(purpose, &mut self.engine, now, what));
+        }
         let (access, output) = Access::begin(purpose, &mut self.engine, now, what);
         self.transmit(output, bytes);
         Some(access)
