@@ -29,7 +29,10 @@ pub enum Payload<'a, B> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Note {
     /// A packet of another epoch or incarnation was ignored.
-    NotOfNow,
+    NotOfNow {
+        /// Its sender knows a view that this node does not: it may look for that now.
+        later: bool,
+    },
     /// A packet of a kind that no protocol of this node has was ignored.
     OfNobody,
     /// The home agent takes a packet.

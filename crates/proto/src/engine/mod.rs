@@ -74,7 +74,9 @@ pub fn packet<H: Host>(host: &mut H, header: &Header) {
     let part = part(header);
     let always = matches!(part, Part::Reach | Part::Inspect);
     if !always && !is_current(header, host.epoch(), |node| host.incarnation(node)) {
-        return host.note(Note::NotOfNow);
+        let (epoch, life) = (host.epoch(), host.incarnation(header.requester.node));
+        let later = header.epoch > epoch || header.incarnation > life;
+        return host.note(Note::NotOfNow { later });
     }
     match part {
         Part::Protocol if H::Protocols::packet(host, header) => {}

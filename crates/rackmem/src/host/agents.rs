@@ -396,9 +396,6 @@ impl Agents {
 impl Agents {
     /// Does what a packet asks for.
     pub fn serve(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
-        if header.kind == Kind::Rebuild {
-            self.standing.seen_epoch(header.epoch);
-        }
         // What belongs to no epoch waits for none to begin.
         let of_none = || {
             let asks = matches!(engine::part(header), Part::Reach | Part::Inspect);

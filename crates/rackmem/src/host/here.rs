@@ -303,9 +303,16 @@ impl Host for Here<'_> {
     }
 
     fn note(&mut self, note: Note) {
-        let counters = &self.agents.counters;
+        let agents = self.agents;
+        let counters = &agents.counters;
         match note {
-            Note::NotOfNow => drop(counters.ignored.fetch_add(1, Relaxed)),
+            Note::NotOfNow { later } => {
+                counters.ignored.fetch_add(1, Relaxed);
+                // Whoever has just come would wait until this node looks by itself.
+                if later {
+                    agents.standing.hurry();
+                }
+            }
             Note::AtHome => drop(counters.at_home.fetch_add(1, Relaxed)),
             Note::Rescued(tag) if !self.is_home_of(tag) => self.rescued += 1,
             _ => {}

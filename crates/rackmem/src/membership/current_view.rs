@@ -104,13 +104,6 @@ impl CurrentView {
         let _ = self.news.set(news);
     }
 
-    /// A packet of a rebuild has come.
-    pub fn seen_epoch(&self, epoch: u32) {
-        if epoch > self.epoch() {
-            self.hurry();
-        }
-    }
-
     /// Asks for the newest view.
     pub fn hurry(&self) {
         self.news.get().iter().for_each(|news| news.hurry());

@@ -300,11 +300,19 @@ impl Inner {
     }
 }
 
-/// What the thread does that beats and looks.
 /// Looks of a process that is kept out that come one soon after the other:
 /// answers of those who are there are on their way.
 const EAGER: u32 = 40;
 
+/// How long after a look the next one comes at most that is to come soon. A process that is kept
+/// out waits twice as long each time, up to an eighth of a beat.
+const SOON: Duration = Duration::from_millis(50);
+
+/// Between two looks at least: whoever is asked to hurry all the time still leaves the store alone
+/// for most of it.
+const REST: Duration = Duration::from_millis(1);
+
+/// What the thread does that beats and looks.
 struct Run<'a> {
     store: Arc<dyn Store>,
     shared: &'a Inner,
@@ -324,9 +332,10 @@ impl Run<'_> {
             let again = self.look();
             // Members that propose at the same moment do so again at different ones.
             let eager = self.member.is_kept_out() && self.kept_out < EAGER;
-            self.kept_out += u32::from(eager);
             let pause = if again || eager {
-                self.beat.mul_f64(fastrand::f64() / 8.0)
+                let soon = SOON.saturating_mul(1 << self.kept_out.min(16));
+                self.kept_out += u32::from(eager);
+                soon.min(self.beat / 8).mul_f64(fastrand::f64())
             } else {
                 self.beat.saturating_sub(begun.elapsed())
             };
@@ -338,7 +347,8 @@ impl Run<'_> {
 
     /// Waits; `false` when told to stop.
     fn pause(&mut self, time: Duration) -> bool {
-        let end = Instant::now() + time;
+        let begun = Instant::now();
+        let end = begun + time;
         let mut state = self.shared.lock();
         loop {
             if state.stop {
@@ -348,9 +358,11 @@ impl Run<'_> {
                 self.member.leave();
             }
             let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() || std::mem::take(&mut state.hurry) {
+            let rested = REST.saturating_sub(begun.elapsed());
+            if left.is_zero() || rested.is_zero() && std::mem::take(&mut state.hurry) {
                 return true;
             }
+            let left = if state.hurry { left.min(rested) } else { left };
             state = self.shared.sleep(state, left);
         }
     }

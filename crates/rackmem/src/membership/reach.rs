@@ -162,6 +162,9 @@ pub(crate) fn answer(me: Role, net: &dyn Net, header: &Header, reply: &mut dyn R
     net.send(to, &header.answer(Kind::Pong, sender), Body::None, reply);
 }
 
+/// How long who has become a member waits at most for the thread that has asked the others.
+const ENDS: Duration = Duration::from_millis(10);
+
 /// Asks everybody from a socket that nobody serves yet, until it is dropped: a process that wants a
 /// place finds out whether it can reach the others before it asks for one.
 pub(crate) struct Knocking {
@@ -176,7 +179,7 @@ impl Knocking {
         reach: Arc<Reach>,
     ) -> std::io::Result<Knocking> {
         let socket = socket.try_clone()?;
-        let pause = Duration::from_nanos(reach.every / 4).max(Duration::from_millis(1));
+        let pause = Duration::from_nanos(reach.every / 4).clamp(Duration::from_millis(1), ENDS);
         socket.set_read_timeout(Some(pause))?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();

@@ -23,6 +23,10 @@ pub struct Cluster {
 
 impl Cluster {
     pub fn new(name: &str, fabric: &str) -> Cluster {
+        Cluster::patient(name, fabric, LONG)
+    }
+
+    fn patient(name: &str, fabric: &str, patience: Duration) -> Cluster {
         let name = format!("rackmem-locks-{name}-{fabric}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);
@@ -40,7 +44,7 @@ impl Cluster {
             LEASE.as_millis(),
             64 << 20,
             1 << 20,
-            LONG.as_millis(),
+            patience.as_millis(),
         );
         Cluster {
             config: Config::parse(&text).unwrap(),
@@ -322,7 +326,8 @@ fn locks_stay_when_a_node_leaves() {
 
 #[test]
 fn a_node_whose_threads_are_inside_does_not_leave() {
-    let cluster = Cluster::new("stay", "udp");
+    // It waits so long for its threads to come out.
+    let cluster = Cluster::patient("stay", "udp", Duration::from_secs(5));
     let (_switch, [first, _second, third]) = cluster.start();
     let made: Mutex<u64> = Mutex::create(&first.node(0), 1).unwrap();
     let far: Mutex<u64> = Mutex::attach(&third.node(2), made.addr()).unwrap();

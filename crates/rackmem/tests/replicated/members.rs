@@ -119,6 +119,21 @@ fn the_first_region_is_used_as_soon_as_it_is_there() {
     }
 }
 
+/// Members look at the store every 24 seconds here. A home that hears from a life that it does not
+/// know looks at once.
+#[test]
+fn who_has_just_come_is_answered_before_others_look_by_themselves() {
+    for fabric in NETWORKS {
+        let late = "patience = '6s'\nlease = '120s'\n";
+        let cluster = Cluster::new("just-come", fabric, 3, late);
+        let (_racks, nodes) = cluster.nodes(2);
+        let word = nodes[0].alloc_bytes(8).unwrap();
+        assert_eq!(nodes[1].fetch_add(word, 1).unwrap(), 0, "{fabric}");
+        let third = cluster.node(2);
+        assert_eq!(third.node(2).fetch_add(word, 1).unwrap(), 1, "{fabric}");
+    }
+}
+
 /// The node that has the table of names is no exception.
 #[test]
 fn node_0_dies_and_names_of_regions_with_copies_stay() {

@@ -222,7 +222,7 @@ impl ExplorerNode {
         let seen = &mut fx.seen;
         let came = &mut self.seen.homecomings.came;
         match note {
-            Note::NotOfNow => seen.see(Witness::IgnoredPast),
+            Note::NotOfNow { .. } => seen.see(Witness::IgnoredPast),
             Note::Asked {
                 again,
                 old,
