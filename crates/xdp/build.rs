@@ -11,6 +11,7 @@ fn main() {
 
 #[cfg(feature = "xdp")]
 mod compiler {
+    use rackmem_proto::abd::{GROUPS, mirror};
     use rackmem_proto::bi::cached::{MAX_ITEM, shelf};
     use rackmem_proto::flowcc::desk;
     use rackmem_proto::sabre::class_bytes;
@@ -132,6 +133,19 @@ mod compiler {
             ("FIRST", first as u64),
         ] {
             text.push_str(&format!("#define SHELF_{what} {number}\n"));
+        }
+        // Where lines of replicated memory lie.
+        let [name, line, bytes, first] = mirror::ROW;
+        for (what, number) in [
+            ("GROUPS", GROUPS as u64),
+            ("MOST", mirror::MIRROR_LINE.into()),
+            ("SLAB", mirror::MIRROR_SLAB),
+            ("NAME", name as u64),
+            ("LINE", line as u64),
+            ("BYTES", bytes as u64),
+            ("FIRST", first as u64),
+        ] {
+            text.push_str(&format!("#define MIRROR_{what} {number}\n"));
         }
         text.push_str(&format!("#define FLAGS_KNOWN {:#x}\n", Flags::KNOWN));
         // Bytes of objects by the class of their slab; of class 0 there are none.

@@ -6,9 +6,7 @@
 #include "tables.gen.h"
 
 #define SHELF_SLAB 65536
-/// Lines of an item with what lies before it.
-#define ITEM_LINES(bytes) ((OWN_LEN + (bytes) + LINE - 1) / LINE)
-#define MOST_ITEM_LINES ITEM_LINES(SHELF_MAX_ITEM)
+#define MOST_ITEM_LINES VALUE_LINES(SHELF_MAX_ITEM)
 /// Behind what news have of their own: the region's shape.
 #define SHAPE_LEN 8
 #define CONTRACT_BOUNDED 3
@@ -110,7 +108,7 @@ always int answer_item(struct xdp_md *ctx, const struct home *home, void *frame)
 	__u32 bytes = region.bytes;
 	if (!bytes || bytes > SHELF_MAX_ITEM)
 		return pass_item(ITEM_ELSEWHERE);
-	__u32 item_bytes = ITEM_LINES(bytes) * LINE, each = SHELF_SLAB / item_bytes;
+	__u32 item_bytes = VALUE_LINES(bytes) * LINE, each = SHELF_SLAB / item_bytes;
 	__u32 key = 1 + region.first + (__u32)item / each;
 	__u32 within = (__u32)item % each * item_bytes;
 	const struct shelf_slab *slab = bpf_map_lookup_elem(&ITEMS, &key);
@@ -131,7 +129,7 @@ always int answer_item(struct xdp_md *ctx, const struct home *home, void *frame)
 	in_order();
 	// What nobody has written is zeros, which are not sent.
 	__u32 sent = version ? bytes : 0;
-	__u32 lines = ITEM_LINES(sent);
+	__u32 lines = VALUE_LINES(sent);
 	if (make_room(ctx, OWN_AT + lines * LINE))
 		return pass_item(ITEM_NO_ROOM);
 	if (!copy_lines(ctx, slab, SHELF_SLAB, within, lines, MOST_ITEM_LINES))

@@ -1,8 +1,10 @@
 // Objects read where they lie (crates/proto/src/sabre/rule.rs): a granule of an object is answered here, without waking anybody.
 // What is not answered passes, unchanged, to the home's agent: other packets, an object that a writer is in or that moved
-// meanwhile, that is gone, and reads of more than a granule. Items of bounded memory are `items.h`'s, by the same program.
+// meanwhile, that is gone, and reads of more than a granule. Items of bounded memory are `items.h`'s, lines of replicated memory
+// are `lines.h`'s, by the same program.
 #include "cache.h"
 #include "items.h"
+#include "lines.h"
 #include "serve.h"
 #include "tables.gen.h"
 
@@ -152,6 +154,10 @@ int objects(struct xdp_md *ctx)
 		return answer_item(ctx, home, frame);
 	if (asks(ctx, frame, home, KIND_BI_ASK_NEWS, CONTRACT_BOUNDED))
 		return answer_news(ctx, home, frame);
+	if (is_request(ctx, frame, KIND_ABD_READ, CONTRACT_REPLICATED, FLAG_PROVIDER))
+		return answer_line(ctx, home, frame, KIND_ABD_READ_ACK);
+	if (is_request(ctx, frame, KIND_ABD_STAMP, CONTRACT_REPLICATED, 0))
+		return answer_line(ctx, home, frame, KIND_ABD_STAMP_ACK);
 	return XDP_PASS;
 }
 

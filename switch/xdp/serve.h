@@ -110,9 +110,9 @@ always void *frame_for(struct xdp_md *ctx, const struct home *home)
 	return ours && home->port ? frame : NULL;
 }
 
-/// Whether it asks this of the home in its epoch, as strictly as `decode` in crates/wire. Behind what its kind has of its own
-/// there may be room for the answer.
-always bool asks(struct xdp_md *ctx, void *frame, const struct home *home, __u8 kind, __u8 contract)
+/// Whether it is a request of this kind about memory of this contract, with no flags but these, as strictly as `decode` in
+/// crates/wire. Behind what its kind has of its own there may be room for the answer.
+always bool is_request(struct xdp_md *ctx, void *frame, __u8 kind, __u8 contract, __u8 flags)
 {
 	const struct iphdr *ip = frame + 14;
 	const struct udphdr *udp = frame + 34;
@@ -122,10 +122,16 @@ always bool asks(struct xdp_md *ctx, void *frame, const struct home *home, __u8 
 	return wire->magic == bpf_htons(WIRE_MAGIC) && wire->version == WIRE_VERSION && wire->kind == kind &&
 	       body >= OWN_LEN && body <= MAX_BODY && OWN_AT + body <= (__u64)(ctx->data_end - ctx->data) &&
 	       ip->tot_len == bpf_htons(OWN_AT - 14 + body) && udp->len == bpf_htons(OWN_AT - 34 + body) &&
-	       wire->node < MAX_NODES && wire->slot < MAX_REQUESTERS && !wire->flags && !wire->reserved &&
-	       !wire->status && !wire->reason && wire->reply_port &&
-	       (PLANT == 4 || wire->epoch == bpf_htonl(home->epoch)) &&
-	       tag >> 48 == home->node && (tag >> OFFSET_BITS & 7) == contract;
+	       wire->node < MAX_NODES && wire->slot < MAX_REQUESTERS && !(wire->flags & ~flags) &&
+	       !wire->reserved && !wire->status && !wire->reason && wire->reply_port && (tag >> OFFSET_BITS & 7) == contract;
+}
+
+/// Whether it asks this of the home in its epoch.
+always bool asks(struct xdp_md *ctx, void *frame, const struct home *home, __u8 kind, __u8 contract)
+{
+	const struct wire_header *wire = frame + CARRIER_LEN;
+	return is_request(ctx, frame, kind, contract, 0) && (PLANT == 4 || wire->epoch == bpf_htonl(home->epoch)) &&
+	       bpf_be64_to_cpu(wire->tag) >> 48 == home->node;
 }
 
 /// Makes the frame of a request as long as that of its answer, if it is shorter: a sender that left room has its own answered
@@ -135,6 +141,9 @@ always int make_room(struct xdp_md *ctx, __u32 bytes)
 	int more = (int)bytes - (int)(ctx->data_end - ctx->data);
 	return more > 0 ? bpf_xdp_adjust_tail(ctx, more) : 0;
 }
+
+/// Lines of a value of so many bytes with what lies before it.
+#define VALUE_LINES(bytes) ((OWN_LEN + (bytes) + LINE - 1) / LINE)
 
 /// Copies lines of a value, which begins with a line of its slab and lies in it, to what a packet has of its own and behind it.
 /// Of the frame's room so many lines have been made sure.

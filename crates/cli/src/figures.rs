@@ -67,6 +67,21 @@ pub fn node(metrics: &NodeMetrics) -> Value {
             "writes": metrics.copies.writes,
             "write_rounds": metrics.copies.write_rounds,
             "interrupted": metrics.copies.interrupted,
+            "answered_by": {
+                "kernel": metrics.copies.by_kernel,
+                "agent": metrics.copies.by_agent,
+            },
+            "in_kernel": metrics.copies.in_kernel.map(|kernel| json!({
+                "groups": kernel.groups,
+                "answered": kernel.answered,
+                "stamps": kernel.stamps,
+                "passed": {
+                    "locked": kernel.locked,
+                    "torn": kernel.torn,
+                    "elsewhere": kernel.elsewhere,
+                    "no_room": kernel.no_room,
+                },
+            })),
         },
         "rebuilds": {
             "begun": metrics.rebuilds.begun,

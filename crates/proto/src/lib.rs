@@ -43,6 +43,7 @@ mod output;
 pub mod pages;
 pub mod sabre;
 pub mod switch;
+pub mod words;
 
 pub use output::{Data, Output, Outputs};
 pub use rackmem_wire as wire;

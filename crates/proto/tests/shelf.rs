@@ -2,12 +2,13 @@
 //! have answered at a moment of the read, however loads and stores come between each other.
 
 use rackmem_proto::bi::cached::shelf::{
-    SHELF_ROWS, SHELF_SLAB, Shelf, ShelfHome, ShelfPassed, ShelfWords, answer, concerns,
+    SHELF_ROWS, SHELF_SLAB, Shelf, ShelfHome, ShelfPassed, answer, concerns,
 };
 use rackmem_proto::bi::cached::{BiOut, MAX_ITEM, Stock};
 use rackmem_proto::wire::{
     Contract, Flags, Header, HomeId, Kind, NodeId, Own, Reason, RequesterId, Seq, Tag,
 };
+use rackmem_proto::words::Words;
 use std::cell::{Cell, RefCell};
 
 const HOME: NodeId = 3;
@@ -28,7 +29,7 @@ struct Memory {
     stores: Vec<(usize, u64)>,
 }
 
-impl ShelfWords for Memory {
+impl Words for Memory {
     fn load(&self, word: usize) -> u64 {
         self.words.get(word).copied().unwrap_or(0)
     }
@@ -242,7 +243,7 @@ impl Racing<'_> {
     }
 }
 
-impl ShelfWords for Racing<'_> {
+impl Words for Racing<'_> {
     fn load(&self, word: usize) -> u64 {
         if self.loads.get() == self.jump.0 {
             self.make(self.jump.1);

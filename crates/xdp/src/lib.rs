@@ -28,6 +28,8 @@ pub use counters::Counters;
 pub use error::{Error, Result};
 pub use layout::{Address, KernelFaults, LOCK_WAYS, WAYS};
 pub use load::Switch;
-pub use objects::{ItemReadCounts, MOST_SLABS, ObjectReads, ReadCounts, Served, Sizes};
+pub use objects::{
+    ItemReadCounts, LineReadCounts, MOST_SLABS, ObjectReads, ReadCounts, Served, Sizes,
+};
 pub use order::Order;
 pub use run::{Ran, Verdict, to_switch};

@@ -1,5 +1,5 @@
-//! Reads of a home's objects and of its items of bounded memory, answered in the kernel of its host
-//! (`switch/xdp/objects.bpf.c`, `items.h`).
+//! Reads of a home's objects, of its items of bounded memory, and of a member's lines of replicated
+//! memory, answered in the kernel of its host (`switch/xdp/objects.bpf.c`, `items.h`, `lines.h`).
 //!
 //! The home's memory for objects is a map of the program, which the home's process maps
 //! ([`ObjectReads::memory`]) and writes as it writes any memory. What the program does not answer
@@ -47,6 +47,24 @@ pub struct ItemReadCounts {
     pub no_room: u64,
 }
 
+/// What became of questions for lines of replicated memory, and for their stamps, that came to the
+/// program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LineReadCounts {
+    /// Lines that were sent.
+    pub answered: u64,
+    /// Stamps that were told without a line.
+    pub stamps: u64,
+    /// Passed to the agent: the line was being written.
+    pub locked: u64,
+    /// It was written, or its group's config changed, while it was copied.
+    pub torn: u64,
+    /// No group that is here in the question's config, or no line of it.
+    pub elsewhere: u64,
+    /// The frame could not be made longer.
+    pub no_room: u64,
+}
+
 /// How much memory a program has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
@@ -56,6 +74,8 @@ pub struct Sizes {
     pub sets: u32,
     /// Slabs of items of bounded memory.
     pub items: u32,
+    /// Slabs of lines of replicated memory.
+    pub lines: u32,
 }
 
 /// Whose objects they are.
@@ -97,10 +117,12 @@ pub struct ObjectReads {
     ebpf: Ebpf,
     objects: MapData,
     items: MapData,
+    lines: MapData,
     cache: [MapData; 3],
     home: Array<MapData, [u8; 24]>,
     counters: PerCpuArray<MapData, [u64; 8]>,
     item_counters: PerCpuArray<MapData, [u64; 7]>,
+    line_counters: PerCpuArray<MapData, [u64; 6]>,
     slabs: u32,
 }
 
@@ -121,6 +143,7 @@ impl ObjectReads {
             slabs,
             sets: 1,
             items: 0,
+            lines: 0,
         })
     }
 
@@ -137,7 +160,12 @@ impl ObjectReads {
     /// # Errors
     /// See [`ObjectReads::load`].
     pub fn load_object(object: &[u8], sizes: Sizes) -> Result<Self> {
-        let Sizes { slabs, sets, items } = sizes;
+        let Sizes {
+            slabs,
+            sets,
+            items,
+            lines,
+        } = sizes;
         if !cfg!(target_arch = "x86_64") {
             let why = "reads in the kernel need a processor that keeps loads in order (x86-64)";
             return Err(Error::Rack(why.into()));
@@ -149,6 +177,7 @@ impl ObjectReads {
         let mut ebpf = EbpfLoader::new()
             .map_max_entries("OBJECTS", slabs + 1)
             .map_max_entries("ITEMS", items.saturating_add(1))
+            .map_max_entries("LINES", lines.saturating_add(1))
             .map_max_entries("TAGS", sets.max(1))
             .map_max_entries("CONTROLS", sets.max(1))
             .load(object)?;
@@ -161,14 +190,17 @@ impl ObjectReads {
         };
         let objects = array("OBJECTS")?;
         let items = array("ITEMS")?;
+        let lines = array("LINES")?;
         let cache = [array("DESK")?, array("TAGS")?, array("CONTROLS")?];
         Ok(ObjectReads {
             objects,
             items,
+            lines,
             cache,
             home: Array::try_from(take(&mut ebpf, "HOME")?)?,
             counters: PerCpuArray::try_from(take(&mut ebpf, "COUNTERS")?)?,
             item_counters: PerCpuArray::try_from(take(&mut ebpf, "ITEM_COUNTERS")?)?,
+            line_counters: PerCpuArray::try_from(take(&mut ebpf, "LINE_COUNTERS")?)?,
             ebpf,
             slabs,
         })
@@ -193,6 +225,14 @@ impl ObjectReads {
     /// [`Error::Map`].
     pub fn items(&self) -> Result<File> {
         file(&self.items)
+    }
+
+    /// The same of lines of replicated memory: rows of groups, as long as a slab, and slabs.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn lines(&self) -> Result<File> {
+        file(&self.lines)
     }
 
     /// What is to be mapped of a cache: its desk (`rackmem_proto::flowcc::desk`), tags and control
@@ -296,6 +336,24 @@ impl ObjectReads {
             locked,
             torn,
             news,
+            elsewhere,
+            no_room,
+        })
+    }
+
+    /// What it has counted of lines.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn line_counts(&self) -> Result<LineReadCounts> {
+        let processors = self.line_counters.get(&0, 0)?;
+        let sum = |at: usize| processors.iter().map(|one| one[at]).sum();
+        let [answered, stamps, locked, torn, elsewhere, no_room] = std::array::from_fn(sum);
+        Ok(LineReadCounts {
+            answered,
+            stamps,
+            locked,
+            torn,
             elsewhere,
             no_room,
         })

@@ -60,6 +60,8 @@ pub trait Effects {
     fn adopted(&mut self, _group: u16, _config: u32) {}
     /// No copy of this group is kept here any more: the bytes of its lines are of no use.
     fn forget(&mut self, _group: u16) {}
+    /// A member, or a program in the kernel of its host, has answered an operation of this node.
+    fn answered(&mut self, _header: &Header) {}
     /// The rule that is broken on purpose.
     #[inline]
     fn defect(&self) -> Option<Defect> {

@@ -4,6 +4,7 @@
 //! section puts segments together and cuts lines into segments, and leaves what is to be done when
 //! the lock is not held any more ([`Effect`]).
 
+use super::mirror::{Kernels, room};
 use super::{Abd, Body, Defect, Effects, FILLING, GROUPS, Layout, MAX_LINE, Outcome};
 use super::{Staging, Stamp, config_of, first_line};
 use crate::call::{Operands, Parcel, put_segment};
@@ -32,6 +33,10 @@ pub enum Effect {
     Sync(Box<[u8]>, Header, Own),
     /// A line has another content.
     Stored(Tag, Stamp),
+    /// A group has another config here.
+    Adopted(u16),
+    /// No copy of a group is kept here any more.
+    Forgot(u16),
     /// The operation in this slot has ended.
     Ended(u8),
     /// A group has a newer config than is known here.
@@ -49,6 +54,8 @@ pub struct Lines {
     staging: BTreeMap<Staging, Vec<u8>>,
     /// What threads write, or have read.
     pub operands: Operands<Outcome>,
+    /// Whose kernels answer, as they have said.
+    pub kernels: Kernels,
     /// A rule that is broken, to see that checkers notice.
     broken: Option<Defect>,
 }
@@ -63,6 +70,7 @@ impl Lines {
             lines: BTreeMap::new(),
             staging: BTreeMap::new(),
             operands: Operands::default(),
+            kernels: Kernels::default(),
             broken: None,
         }
     }
@@ -82,6 +90,12 @@ impl Lines {
     /// The lines of a group.
     pub fn layout(&self, group: u16) -> Option<Layout> {
         self.layouts.get(usize::from(group)).copied().flatten()
+    }
+
+    /// Bytes of a line of a group that one packet carries as it is.
+    pub fn in_one(&self, group: u16) -> Option<u32> {
+        let line = self.layout(group)?.line;
+        (line <= self.room).then_some(line)
     }
 
     /// Bytes of a line of the group that an address is in.
@@ -229,6 +243,22 @@ impl<'s> Section<'s> {
         self.effects.extend(each.map(Effect::Send));
     }
 
+    /// Asks for a line: who is asked for its bytes has room for them, if its kernel answers.
+    fn ask(&mut self, to: Dest, header: Header, own: Own) {
+        let line = self.lines.in_one(header.tag.home().0);
+        let room = line.map_or(0, room);
+        let kernels = self.lines.kernels.of(header.tag.home().0);
+        for mut each in Parcel::each((to, header), own, &[]) {
+            let asks = each.header.flags.has(Flags::PROVIDER) && each.header.reply_port != 0;
+            if let (true, Dest::Agent(node)) = (asks, each.to)
+                && kernels.contains(node)
+            {
+                each = Parcel::new(each.to, each.header, own, &ZEROS[..room]);
+            }
+            self.effects.push(Effect::Send(each));
+        }
+    }
+
     /// Puts the segment where it is to be staged.
     fn put(&mut self) {
         if let Some(at) = self.at.take() {
@@ -296,7 +326,11 @@ impl Effects for Section<'_> {
         }
         let lines = &*self.lines;
         let zeros = ZEROS.get(..lines.line_len(header.tag)).unwrap_or(&ZEROS);
+        lines.kernels.say(&to, &mut header);
         let value = match body {
+            Body::Nothing if mine && header.kind == Kind::AbdRead => {
+                return self.ask(to, header, own);
+            }
             Body::Nothing => return self.parcel(to, header, own, &[]),
             Body::Records(records) => {
                 let bytes: Vec<u8> = records.iter().flat_map(|r: &Record| r.to_bytes()).collect();
@@ -319,8 +353,17 @@ impl Effects for Section<'_> {
         self.effects.push(Effect::Ended(slot));
     }
 
+    fn adopted(&mut self, group: u16, _: u32) {
+        self.effects.push(Effect::Adopted(group));
+    }
+
     fn forget(&mut self, group: u16) {
         self.lines.forget(group);
+        self.effects.push(Effect::Forgot(group));
+    }
+
+    fn answered(&mut self, header: &Header) {
+        self.lines.kernels.hear(self.lines.me, header);
     }
 
     fn behind(&mut self, _: u16, _: u32) {

@@ -15,6 +15,7 @@
 //! | how does a new member get what the others have? | [`Fill`] |
 //! | what does a durable member write down, and what does it remember? | [`journal`] |
 //! | where are the bytes, and how do they travel? | [`Lines`], [`Section`] |
+//! | what may a program in the kernel of a member's host answer? | [`mirror`] |
 //! | what does a switch count? | [`crate::switch::QuorumProgram`] |
 //!
 //! [`Abd`] is all of it at one node. Its packets are fenced by the number of the group's config and
@@ -26,6 +27,7 @@ mod effects;
 mod fill;
 pub mod journal;
 mod lines;
+pub mod mirror;
 mod node;
 mod operation;
 mod quorum;

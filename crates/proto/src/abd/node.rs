@@ -181,6 +181,32 @@ impl Abd {
         keeping.map(|keeping| &keeping.replica)
     }
 
+    /// The config in which the copies of a group that are kept here are read by whoever asks, one
+    /// packet by one answer, from what they are now. None: there are none, they are not asked that
+    /// way, or what is asked for has to be looked at more closely ([`Abd::is_plain`]).
+    pub fn reads_in(&self, group: u16) -> Option<u32> {
+        let at = self.groups.get(usize::from(group))?;
+        let (_, config) = at.known?;
+        let keeping = at.keeping.as_ref().filter(|_| self.is_plain(group))?;
+        let member = Member {
+            node: self.me,
+            life: keeping.life,
+        };
+        // As `asked` says.
+        let lives = config.number >= keeping.replica.config();
+        let counts = config.role(member) == Some(Role::Counting);
+        (lives && counts && !config.through_switch).then_some(config.number)
+    }
+
+    /// Whether the copies of a group that are kept here are those of a member that ends with its
+    /// process, and no epoch has a say in who reads them.
+    pub fn is_plain(&self, group: u16) -> bool {
+        let at = self.groups.get(usize::from(group));
+        let plain = at.filter(|at| at.counted.is_none());
+        let keeping = plain.and_then(|at| at.keeping.as_ref());
+        keeping.is_some_and(|keeping| !keeping.replica.is_durable())
+    }
+
     /// What is filled here of a group.
     pub fn fill(&self, group: u16) -> Option<&Fill> {
         let keeping = self.groups.get(usize::from(group))?.keeping.as_ref();
@@ -476,6 +502,7 @@ impl Abd {
         if node != self.me || header.incarnation != self.incarnation {
             return;
         }
+        fx.answered(header);
         self.with_operation(slot as u8, fx, |operation, asking, fx| {
             if operation.line() != header.tag {
                 return None;

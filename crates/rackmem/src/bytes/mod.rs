@@ -3,8 +3,10 @@
 
 pub(crate) mod cache;
 pub(crate) mod desk;
+pub(crate) mod lent;
 pub(crate) mod mapped;
 pub(crate) mod memory;
+pub(crate) mod mirror;
 pub(crate) mod node_cache;
 pub(crate) mod objects;
 pub(crate) mod pages;

@@ -1,30 +1,14 @@
 //! A home's items of bounded memory in memory that a program in the kernel reads.
 
+use crate::bytes::lent::LentWords;
 use rackmem_fabric::shm::Lent;
 use rackmem_proto::bi::cached::Stock;
-use rackmem_proto::bi::cached::shelf::{Changed, Shelf, ShelfWords};
-use std::sync::atomic::Ordering::{Acquire, Release};
-
-/// Its words, which begin as zeros.
-struct Words(Lent);
-
-impl ShelfWords for Words {
-    fn load(&self, word: usize) -> u64 {
-        let word = self.0.words().get(word);
-        word.map_or(0, |word| word.load(Acquire))
-    }
-
-    fn store(&mut self, word: usize, value: u64) {
-        if let Some(word) = self.0.words().get(word) {
-            word.store(value, Release);
-        }
-    }
-}
+use rackmem_proto::bi::cached::shelf::{Changed, Shelf};
 
 /// See the module.
 pub(crate) struct LentShelf {
     shelf: Shelf,
-    words: Words,
+    words: LentWords,
 }
 
 impl LentShelf {
@@ -32,7 +16,7 @@ impl LentShelf {
     pub fn new(slabs: usize, lent: Lent) -> Self {
         LentShelf {
             shelf: Shelf::new(slabs),
-            words: Words(lent),
+            words: LentWords(lent),
         }
     }
 

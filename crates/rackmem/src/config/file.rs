@@ -45,6 +45,7 @@ struct File {
     kernel_reads: Option<String>,
     object_memory: Option<Size>,
     bounded_memory: Option<Size>,
+    replicated_memory: Option<Size>,
     kernel_cache: Option<bool>,
 }
 
@@ -197,7 +198,11 @@ impl Config {
             disks: default.disks,
             kernel_reads: KernelReads::read(
                 file.kernel_reads.as_deref(),
-                (file.object_memory, file.bounded_memory),
+                (
+                    file.object_memory,
+                    file.bounded_memory,
+                    file.replicated_memory,
+                ),
             )?,
             kernel_cache: file.kernel_cache.unwrap_or(default.kernel_cache),
             evict_ahead: default.evict_ahead,

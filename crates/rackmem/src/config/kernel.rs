@@ -36,16 +36,17 @@ impl std::str::FromStr for KernelMode {
     }
 }
 
-/// Reads of a node's objects, and of its items of bounded memory, that the kernel of its host
-/// answers: no thread of the node is woken, and it may compute, sleep or be stopped meanwhile. Over
-/// UDP, with root and a build with the feature `xdp`. `docs/xdp.md` tells more.
+/// Reads of a node's objects, of its items of bounded memory, and of the lines of replicated memory
+/// that it keeps copies of, that the kernel of its host answers: no thread of the node is woken,
+/// and it may compute, sleep or be stopped meanwhile. Over UDP, with root and a build with the
+/// feature `xdp`. `docs/xdp.md` tells more.
 ///
 /// ```
 /// # fn main() -> rackmem::Result<()> {
 /// use rackmem::{Config, KernelMode, KernelReads};
 ///
 /// let text = "nodes = ['10.0.0.1:7401']\nkernel_reads = 'eth0'\n\
-///     object_memory = '256M'\nbounded_memory = '1M'";
+///     object_memory = '256M'\nbounded_memory = '1M'\nreplicated_memory = '2M'";
 /// let mut config = Config::parse(text)?;
 /// assert_eq!(config.kernel_reads().unwrap().memory, 256 << 20);
 /// config.set_kernel_reads("eth1/skb")?;
@@ -54,6 +55,7 @@ impl std::str::FromStr for KernelMode {
 ///     mode: KernelMode::Skb,
 ///     memory: 256 << 20,
 ///     bounded: 1 << 20,
+///     replicated: 2 << 20,
 /// };
 /// assert_eq!(config.kernel_reads(), Some(&expected));
 /// # Ok(())
@@ -73,12 +75,20 @@ pub struct KernelReads {
     /// Bytes of memory for items of bounded memory, which the kernel takes at once. Regions for
     /// which there is no room there are read by packets to the node's agent.
     pub bounded: u64,
+    /// Bytes of memory for lines of replicated memory, which the kernel takes at once. Groups for
+    /// which there is no room there are read by packets to the node's agent.
+    pub replicated: u64,
 }
+
+/// Bytes of memory that a program has: for objects, items and lines, as far as somebody has said.
+pub(crate) type Sizes<T> = (Option<T>, Option<T>, Option<T>);
 
 /// Memory for objects in the kernel unless told otherwise.
 const DEFAULT_OBJECTS: u64 = 64 << 20;
 /// For items of bounded memory.
 const DEFAULT_BOUNDED: u64 = 8 << 20;
+/// For lines of replicated memory.
+const DEFAULT_REPLICATED: u64 = 8 << 20;
 /// The most: as many slabs as the program has room to say the size of.
 const MOST_OBJECTS: u64 = (SLAB - 4096) / 8 * SLAB;
 /// Bytes of an interface's name at most.
@@ -88,7 +98,7 @@ impl KernelReads {
     /// Of `IFACE`, or `IFACE/native` or `IFACE/skb`.
     pub(crate) fn parse(
         text: &str,
-        (memory, bounded): (Option<u64>, Option<u64>),
+        (memory, bounded, replicated): Sizes<u64>,
     ) -> Result<Self, OpenError> {
         let no = |why: String| OpenError::Config(format!("kernel_reads: {why}"));
         let (interface, mode) = text.split_once('/').unwrap_or((text, "auto"));
@@ -102,26 +112,27 @@ impl KernelReads {
             mode,
             memory: memory.unwrap_or(DEFAULT_OBJECTS),
             bounded: bounded.unwrap_or(DEFAULT_BOUNDED),
+            replicated: replicated.unwrap_or(DEFAULT_REPLICATED),
         })
     }
 
     /// Where it stands in a file with the memory that it takes.
-    pub(crate) fn read(
-        text: Option<&str>,
-        memory: (Option<Size>, Option<Size>),
-    ) -> Result<Option<Self>, OpenError> {
+    pub(crate) fn read(text: Option<&str>, memory: Sizes<Size>) -> Result<Option<Self>, OpenError> {
         let bytes = |size: Option<Size>| size.map(|size| size.0);
-        let sizes = (bytes(memory.0), bytes(memory.1));
+        let sizes = (bytes(memory.0), bytes(memory.1), bytes(memory.2));
         let no = |why: &str| Err(OpenError::Config(why.into()));
         match (text, memory) {
             (Some(text), _) => KernelReads::parse(text, sizes).map(Some),
-            (None, (Some(_), _)) => no(
+            (None, (Some(_), ..)) => no(
                 "object_memory goes with `kernel_reads`: elsewhere objects take memory as they are made",
             ),
-            (None, (_, Some(_))) => no(
+            (None, (_, Some(_), _)) => no(
                 "bounded_memory goes with `kernel_reads`: elsewhere items take memory as they are written",
             ),
-            (None, (None, None)) => Ok(None),
+            (None, (.., Some(_))) => no(
+                "replicated_memory goes with `kernel_reads`: elsewhere lines take memory as they are written",
+            ),
+            (None, (None, None, None)) => Ok(None),
         }
     }
 
@@ -134,12 +145,17 @@ impl KernelReads {
                 Size(self.memory)
             )));
         }
-        if self.bounded > MOST_OBJECTS {
-            return Err(OpenError::Config(format!(
-                "bounded_memory is {} of memory in the kernel at most, not {}",
-                Size(MOST_OBJECTS),
-                Size(self.bounded)
-            )));
+        for (name, bytes) in [
+            ("bounded_memory", self.bounded),
+            ("replicated_memory", self.replicated),
+        ] {
+            if bytes > MOST_OBJECTS {
+                return Err(OpenError::Config(format!(
+                    "{name} is {} of memory in the kernel at most, not {}",
+                    Size(MOST_OBJECTS),
+                    Size(bytes)
+                )));
+            }
         }
         Ok(())
     }

@@ -322,9 +322,10 @@ impl Settings {
 /// name = "rack"                             # where several racks share an etcd or a folder
 /// lease = "1s"                              # a member that is silent for so long is declared dead
 /// copies = 3                                # names of regions survive the death of one of three
-/// kernel_reads = "eth0"                     # where the kernel answers reads of objects and items
+/// kernel_reads = "eth0"                     # where the kernel answers reads, without the node
 /// object_memory = "64M"                     # with it: memory for objects, taken at once
 /// bounded_memory = "8M"                     # and for items of bounded memory
+/// replicated_memory = "8M"                  # and for lines of regions with copies
 /// kernel_cache = true                       # with it: the kernel invalidates cached copies, too
 /// store = "/var/lib/rackmem"                # durable copies of regions, a folder for each node
 ///
@@ -416,7 +417,7 @@ impl Config {
         self.settings.store = Some(folder);
     }
 
-    /// Whether the kernel of a node's host answers reads of the node's objects.
+    /// Whether the kernel of a node's host answers reads of the node's objects, items and copies.
     pub fn kernel_reads(&self) -> Option<&KernelReads> {
         self.settings.kernel_reads.as_ref()
     }
@@ -428,7 +429,8 @@ impl Config {
     /// [`OpenError::Config`] where that is none, or the rack's fabric is not UDP.
     pub fn set_kernel_reads(&mut self, interface: &str) -> Result<(), OpenError> {
         let reads = self.kernel_reads();
-        let sizes = reads.map(|reads| (reads.memory, reads.bounded)).unzip();
+        let sizes = reads.map(|it| (Some(it.memory), Some(it.bounded), Some(it.replicated)));
+        let sizes = sizes.unwrap_or_default();
         self.settings.kernel_reads = Some(KernelReads::parse(interface, sizes)?);
         self.check()
     }

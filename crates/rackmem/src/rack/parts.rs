@@ -143,6 +143,7 @@ pub(crate) fn agents(
                 (node, config.incarnation),
                 body,
                 (view.epoch, stores(node, settings)),
+                reachable.kernel().cloned(),
             ),
             Objects::new(
                 (node, config.incarnation),

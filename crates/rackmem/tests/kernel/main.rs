@@ -1,6 +1,6 @@
 //! What runs in the kernel: copies and their homes behind a switch there, objects and items of
-//! bounded memory that are read there, and cached copies that are invalidated there. Hosts are
-//! network namespaces; native and generic mode.
+//! bounded memory and lines of replicated memory that are read there, and cached copies that are
+//! invalidated there. Hosts are network namespaces; native and generic mode.
 //!
 //! The processes of a test are this program again, with a part to play; so is each test, since all
 //! of them wait most of the time.
@@ -15,6 +15,8 @@ mod copies;
 mod homes;
 #[cfg(feature = "xdp")]
 mod items;
+#[cfg(feature = "xdp")]
+mod lines;
 #[cfg(feature = "xdp")]
 mod player;
 #[cfg(feature = "xdp")]
@@ -37,6 +39,9 @@ fn main() {
             }
             [part, reads, folder] if part == items::PART => {
                 items::play_home(reads, folder.as_ref());
+            }
+            [part, reads, folder] if lines::PART.contains(&&part[..]) => {
+                lines::play_member(part, reads, folder.as_ref());
             }
             [part, reads, folder] if part == "play-sharer" => {
                 cache::play_sharer(reads, folder.as_ref());

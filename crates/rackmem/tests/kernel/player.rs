@@ -104,10 +104,15 @@ pub fn hosts(count: usize, host: usize) -> (Hosts, std::path::PathBuf) {
     let hosts = Hosts::start(count).expect("namespaces");
     let folder = hosts.folder().join("members");
     std::fs::create_dir_all(&folder).expect("a folder");
+    polls(&hosts, host);
+    (hosts, folder)
+}
+
+/// The other end of a host's cable polls.
+pub fn polls(hosts: &Hosts, host: usize) {
     let polls = hosts
         .command(Place::Switch, "ethtool")
         .args(["-K", &port(host), "gro", "on"])
         .status();
     assert!(polls.expect("`ethtool`").success());
-    (hosts, folder)
 }

@@ -40,6 +40,7 @@ fn rounds(rack: &Rack, spec: &RegionSpec) -> (CopyCounts, u64) {
         writes: now.writes - before.writes,
         write_rounds: now.write_rounds - before.write_rounds,
         interrupted: now.interrupted,
+        ..CopyCounts::default()
     };
     (done, received(rack, Kind::AbdStamp) - asked)
 }
@@ -52,6 +53,7 @@ fn counts(rack: &Rack) -> CopyCounts {
         writes: sum.writes + one.writes,
         write_rounds: sum.write_rounds + one.write_rounds,
         interrupted: sum.interrupted + one.interrupted,
+        ..sum
     })
 }
 

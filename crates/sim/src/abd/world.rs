@@ -296,7 +296,7 @@ impl World {
                     }
                 }
                 // Moves say when a node hears of a config.
-                Effect::Behind => {}
+                Effect::Behind | Effect::Adopted(_) | Effect::Forgot(_) => {}
             }
         }
         Ok(())

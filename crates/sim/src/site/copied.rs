@@ -191,7 +191,11 @@ impl Site<Block, Copied> {
                         let ended = self.part.memory.lines.operands.take(slot);
                         ended.into_iter().for_each(|ended| self.ended(ended));
                     }
-                    Effect::Sync(..) | Effect::Stored(..) | Effect::Behind => {}
+                    Effect::Sync(..)
+                    | Effect::Stored(..)
+                    | Effect::Adopted(_)
+                    | Effect::Forgot(_)
+                    | Effect::Behind => {}
                 }
             }
             let turn = self.part.turn.take().or_else(|| self.next_turn());

@@ -24,6 +24,7 @@ const SIZES: Sizes = Sizes {
     slabs: 1,
     sets: SETS,
     items: 0,
+    lines: 0,
 };
 const WAYS: usize = 8;
 const EPOCH: u32 = 7;

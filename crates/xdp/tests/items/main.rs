@@ -2,19 +2,20 @@
 //! each packet, chosen, random and forged; a writer beside, and differences that are planted.
 #![cfg(feature = "xdp")]
 
+#[path = "../support/mod.rs"]
+mod support;
+
+use crate::support::{AGENT, BODY_LEN_AT, Dice, REPLY, at, became, frame, load, planted};
 use rackmem_fabric::shm::Lent;
 use rackmem_proto::bi::cached::shelf::{
-    SHELF_ROWS, Shelf, ShelfHome, ShelfPassed, ShelfWords, answer, concerns,
+    SHELF_ROWS, Shelf, ShelfHome, ShelfPassed, answer, concerns,
 };
 use rackmem_proto::bi::cached::{BiOut, MAX_ITEM, Stock};
+use rackmem_proto::words::Words;
 use rackmem_wire::{
     Contract, HEADER_LEN, Header, HomeId, Kind, OWN_LEN, Own, RequesterId, Seq, Tag, decode, encode,
 };
-use rackmem_xdp::carrier::Frame;
-use rackmem_xdp::{Error, ItemReadCounts, ObjectReads, Served, Sizes, Verdict};
-use std::io::Write;
-use std::net::SocketAddrV4;
-use std::process::Command;
+use rackmem_xdp::{ItemReadCounts, ObjectReads, Served, Sizes, Verdict};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -23,28 +24,20 @@ const SIZES: Sizes = Sizes {
     slabs: 1,
     sets: 1,
     items: SLABS,
+    lines: 0,
 };
 const OF: ShelfHome = ShelfHome {
     node: 3,
     epoch: 7,
     base: 5 << 20,
 };
-const AGENT: &str = "10.0.0.3:7400";
-const READER: &str = "10.0.0.1:50123";
-const REPLY: u16 = 50_123;
-/// Where a packet says how long its body is.
-const BODY_LEN_AT: usize = 44;
 /// Bytes before a datagram's payload.
 const CARRIER: usize = 42;
 
-fn at(text: &str) -> SocketAddrV4 {
-    text.parse().expect("an address")
-}
-
 /// The program's words.
-struct Words(Lent);
+struct Shared(Lent);
 
-impl ShelfWords for Words {
+impl Words for Shared {
     fn load(&self, word: usize) -> u64 {
         self.0
             .words()
@@ -61,7 +54,7 @@ impl ShelfWords for Words {
 struct Regions {
     stock: Stock,
     shelf: Shelf,
-    words: Words,
+    words: Shared,
     seq: u64,
 }
 
@@ -105,19 +98,7 @@ impl Regions {
 impl Home {
     /// None: the kernel takes no program from this process, which is said.
     fn new(test: &str, object: Option<&[u8]>) -> Option<Home> {
-        let loaded = match object {
-            None => ObjectReads::load_sized(SIZES),
-            Some(object) => ObjectReads::load_object(object, SIZES),
-        };
-        let mut reads = match loaded {
-            Ok(reads) => reads,
-            Err(error @ (Error::Permission | Error::Rack(_))) => {
-                let mut out = std::io::stdout();
-                let _ = writeln!(out, "skipped: {test}: {error}");
-                return None;
-            }
-            Err(error) => panic!("{error}"),
-        };
+        let mut reads = load(test, object, SIZES)?;
         let words = Shelf::words(SLABS as usize);
         let lent = Lent::map(reads.items().expect("its memory"), words).expect("it is mapped");
         let served = Served {
@@ -130,34 +111,15 @@ impl Home {
         let regions = Regions {
             stock: Stock::new(HomeId::of(OF.node), OF.base, 1 << 40),
             shelf: Shelf::new(SLABS as usize),
-            words: Words(lent),
+            words: Shared(lent),
             seq: 0,
         };
         Some(Home { reads, regions })
     }
 
-    /// What becomes of a packet in the program: an answer, or nothing,
-    /// and then it passes as it came.
+    /// What becomes of a packet in the program.
     fn became(&self, packet: &[u8]) -> Option<Vec<u8>> {
-        let frame = frame(packet);
-        let ran = self.reads.run(&frame, 1).expect("it runs");
-        match ran.verdict {
-            Verdict::Pass => {
-                assert_eq!(ran.frame, frame, "it passes another frame");
-                None
-            }
-            Verdict::Redirect => {
-                let lengths = [ran.frame[16], ran.frame[17]];
-                let end = 14 + usize::from(u16::from_be_bytes(lengths));
-                let answer = Frame::parse(&ran.frame[..end]).expect("a datagram with right sums");
-                let port = decode(packet).expect("a packet").0.reply_port;
-                let to = SocketAddrV4::new(*at(READER).ip(), port);
-                assert_eq!((answer.from, answer.to), (at(AGENT), to));
-                assert_eq!(answer.macs, [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 3]]);
-                Some(answer.payload)
-            }
-            other => panic!("{other:?}"),
-        }
+        became(&self.reads, packet)
     }
 
     /// What the rule says becomes of it.
@@ -184,16 +146,6 @@ impl Home {
     fn counts(&self) -> ItemReadCounts {
         self.reads.item_counts().expect("counters")
     }
-}
-
-fn frame(packet: &[u8]) -> Vec<u8> {
-    Frame {
-        macs: [[2, 0, 0, 0, 0, 3], [2, 0, 0, 0, 0, 1]],
-        from: at(READER),
-        to: at(AGENT),
-        payload: packet.to_vec(),
-    }
-    .to_bytes()
 }
 
 /// With so many bytes behind what its kind has of its own.
@@ -266,21 +218,6 @@ fn items_of_every_size_are_answered_as_by_the_agent() {
     assert_eq!((counts.locked, counts.torn, counts.no_room), (0, 0, 0));
     assert_eq!((counts.news, counts.elsewhere), (11, 33));
     assert_eq!((counts.answered, counts.unchanged), (11 * 25, 11));
-}
-
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
 }
 
 /// Random packets beside a home that writes, makes regions and removes them.
@@ -421,29 +358,6 @@ fn no_answer_is_of_two_moments() {
     };
     let (answered, wrong) = beside_a_writer(&mut home, 50_000);
     assert!(answered > 0 && wrong == 0, "{wrong} of {answered}");
-}
-
-/// The program with a difference, compiled by the arguments of the build.
-fn planted(number: u32) -> Vec<u8> {
-    let out = std::path::Path::new(env!("OUT_DIR"));
-    let arguments = std::fs::read_to_string(out.join("clang.txt")).expect("the build's");
-    let name = format!("rackmem-items-{number}-{}.o", std::process::id());
-    let object = std::env::temp_dir().join(name);
-    let source = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../switch/xdp/objects.bpf.c"
-    );
-    let mut clang = Command::new("clang");
-    clang
-        .args(arguments.lines())
-        .arg(format!("-DPLANT={number}"));
-    let ran = clang.arg(source).arg("-o").arg(&object).output();
-    let ran = ran.expect("clang");
-    let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{said}");
-    let bytes = std::fs::read(&object).expect("what it has made");
-    let _ = std::fs::remove_file(&object);
-    bytes
 }
 
 #[test]

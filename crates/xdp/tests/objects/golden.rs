@@ -1,7 +1,8 @@
 //! The program does what the home that ships does: golden packets, random ones, forged frames, and
 //! differences that are planted.
 
-use super::{AGENT, BASE, HOME, Home, SLABS, at, frame, own, planted, request, served, tag};
+use super::{BASE, HOME, Home, SLABS, own, request, served, tag};
+use crate::support::{AGENT, at, frame, planted};
 use rackmem_conformance::reads::{
     Became, Event, Put, ReadHome, ReadsCase, ReadsImplementation, content, replay, scenarios,
     sequence,

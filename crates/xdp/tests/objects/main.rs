@@ -3,6 +3,10 @@
 #![cfg(feature = "xdp")]
 
 mod golden;
+#[path = "../support/mod.rs"]
+mod support;
+
+use crate::support::{AGENT, BODY_LEN_AT, READER, REPLY, at, frame, load, planted};
 
 use rackmem_fabric::shm::Lent;
 use rackmem_proto::sabre::{
@@ -14,35 +18,25 @@ use rackmem_wire::{
 };
 use rackmem_xdp::carrier::Frame;
 use rackmem_xdp::{Error, MOST_SLABS, ObjectReads, ReadCounts, Served, Sizes, Verdict};
-use std::io::Write;
-use std::net::SocketAddrV4;
-use std::process::Command;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 
-/// Where a packet says from which byte on, and how long its body is.
+/// Where a packet says from which byte on.
 const OFFSET_AT: usize = 36;
-const BODY_LEN_AT: usize = 44;
 
 const SLABS: u32 = 4;
 const SIZES: Sizes = Sizes {
     slabs: SLABS,
     sets: 1,
     items: 0,
+    lines: 0,
 };
 const SLAB_WORDS: usize = SLAB as usize / 8;
 const HOME: u16 = 3;
 const EPOCH: u32 = 7;
 const BASE: u64 = 5 * SLAB;
-const AGENT: &str = "10.0.0.3:7400";
-const READER: &str = "10.0.0.1:50123";
-const REPLY: u16 = 50_123;
 /// What the program's answers say.
 const BY_KERNEL: Flags = Flags(Flags::BY_KERNEL.0 | Flags::BY_GRANULES.0);
-
-fn at(text: &str) -> SocketAddrV4 {
-    text.parse().expect("an address")
-}
 
 /// A home with a slab of each of some classes, and the program that reads it.
 struct Home {
@@ -67,19 +61,7 @@ fn served(epoch: u32) -> Served {
 impl Home {
     /// None: the kernel takes no program from this process, which is said.
     fn new(test: &str, object: Option<&[u8]>) -> Option<Home> {
-        let loaded = match object {
-            None => ObjectReads::load(SLABS),
-            Some(object) => ObjectReads::load_object(object, SIZES),
-        };
-        let mut reads = match loaded {
-            Ok(reads) => reads,
-            Err(error @ (Error::Permission | Error::Kernel(_) | Error::Rack(_))) => {
-                let mut out = std::io::stdout();
-                let _ = writeln!(out, "skipped: {test}: {error}");
-                return None;
-            }
-            Err(error) => panic!("{error}"),
-        };
+        let mut reads = load(test, object, SIZES)?;
         let words = (SLABS as usize + 1) * SLAB_WORDS;
         let lent = Lent::map(reads.memory().expect("its memory"), words).expect("it is mapped");
         reads.serve(&served(EPOCH)).expect("its map");
@@ -118,16 +100,6 @@ impl Home {
     fn counts(&self) -> ReadCounts {
         self.reads.counts().expect("counters")
     }
-}
-
-fn frame(packet: &[u8]) -> Vec<u8> {
-    Frame {
-        macs: [[2, 0, 0, 0, 0, 3], [2, 0, 0, 0, 0, 1]],
-        from: at(READER),
-        to: at(AGENT),
-        payload: packet.to_vec(),
-    }
-    .to_bytes()
 }
 
 fn request(tag: Tag, own: Own) -> Vec<u8> {
@@ -468,36 +440,6 @@ fn no_answer_is_of_two_writes() {
     assert_eq!(torn, 0, "of {answered}: {counts:?}");
     assert!(answered > 0, "{counts:?}");
     // Whether the two meet is the machine's affair: the planted differences show that they do.
-}
-
-/// The program with a difference, compiled by the arguments of the build.
-fn planted(number: u32) -> Vec<u8> {
-    let out = std::path::Path::new(env!("OUT_DIR"));
-    let arguments = std::fs::read_to_string(out.join("clang.txt")).expect("the build's");
-    let object =
-        std::env::temp_dir().join(format!("rackmem-objects-{number}-{}.o", std::process::id()));
-    let source = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../switch/xdp/objects.bpf.c"
-    );
-    let mut clang = Command::new("clang");
-    clang
-        .args(arguments.lines())
-        .arg(format!("-DPLANT={number}"));
-    let ran = clang
-        .arg(source)
-        .arg("-o")
-        .arg(&object)
-        .output()
-        .expect("clang");
-    assert!(
-        ran.status.success(),
-        "{}",
-        String::from_utf8_lossy(&ran.stderr)
-    );
-    let bytes = std::fs::read(&object).expect("what it has made");
-    let _ = std::fs::remove_file(&object);
-    bytes
 }
 
 #[test]

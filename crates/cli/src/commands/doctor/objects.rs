@@ -68,12 +68,14 @@ pub fn look(config: &Config) -> Finding {
             Finding::new(State::Denied, what)
         }
         None => {
-            let memory = Size(reads.memory);
+            let [memory, items, lines] = [reads.memory, reads.bounded, reads.replicated].map(Size);
             let cache = match config.kernel_cache() {
                 true => "; cached copies are invalidated there, too",
                 false => "",
             };
-            let what = format!("by the kernel at {interface}, {memory} for objects{told}{cache}");
+            let what = format!(
+                "by the kernel at {interface}, {memory} for objects, {items} for items, {lines} for lines{told}{cache}"
+            );
             Finding::new(State::Found, what)
         }
     }

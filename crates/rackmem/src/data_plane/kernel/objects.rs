@@ -1,14 +1,17 @@
-//! The program that reads objects and items of bounded memory.
+//! The program that reads objects, items of bounded memory and lines of replicated memory.
 
 use super::KernelPlace;
 use super::plane::{interface_mode, v4};
-use super::reads::{KernelItemCounts, KernelReadCounts, ReadProgram, ReadsInKernel};
+use super::reads::{
+    KernelItemCounts, KernelLineCounts, KernelReadCounts, ReadProgram, ReadsInKernel,
+};
 use crate::bytes::cache::{Cache, Control, WAYS};
 use crate::bytes::desk::{Desk, SharedCache};
 use crate::bytes::table::Table;
 use crate::config::{Config, KernelMode, KernelReads};
 use crate::error::OpenError;
 use rackmem_fabric::shm::Lent;
+use rackmem_proto::abd::mirror::{MIRROR_SLAB, Mirror};
 use rackmem_proto::bi::cached::shelf::{SHELF_SLAB, Shelf};
 use rackmem_proto::flowcc::desk;
 use rackmem_proto::sabre::SLAB;
@@ -46,10 +49,12 @@ pub(super) fn attach(
         false => 0,
     };
     let items = (reads.bounded / SHELF_SLAB) as u32;
+    let lines = (reads.replicated / MIRROR_SLAB) as u32;
     let mut program = ObjectReads::load_sized(Sizes {
         slabs,
         sets: sets as u32,
         items,
+        lines,
     })?;
     let cache = match sets {
         0 => None,
@@ -60,6 +65,8 @@ pub(super) fn attach(
     let memory = Lent::map(program.memory()?, words)?;
     let items = items as usize;
     let shelf = Lent::map(program.items()?, Shelf::words(items))?;
+    let lines = lines as usize;
+    let mirror = Lent::map(program.lines()?, Mirror::words(lines))?;
     let mode = program.attach(&reads.interface, interface_mode(preferred(reads)))?;
     let place = KernelPlace {
         mode: mode.to_string(),
@@ -70,7 +77,8 @@ pub(super) fn attach(
         reads: program,
         served,
     });
-    let reads = ReadsInKernel::new(program, (memory, slabs), (shelf, items), place);
+    let (items, lines) = ((shelf, items), (mirror, lines));
+    let reads = ReadsInKernel::new(program, (memory, slabs), items, lines, place);
     Ok((reads, cache))
 }
 
@@ -141,6 +149,18 @@ impl ReadProgram for Program {
             locked: counts.locked,
             torn: counts.torn,
             news: counts.news,
+            elsewhere: counts.elsewhere,
+            no_room: counts.no_room,
+        }
+    }
+    fn line_counts(&self) -> KernelLineCounts {
+        let counts = self.reads.line_counts().unwrap_or_default();
+        KernelLineCounts {
+            groups: 0,
+            answered: counts.answered,
+            stamps: counts.stamps,
+            locked: counts.locked,
+            torn: counts.torn,
             elsewhere: counts.elsewhere,
             no_room: counts.no_room,
         }

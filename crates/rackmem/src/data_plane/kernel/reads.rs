@@ -7,6 +7,7 @@
 
 use super::KernelPlace;
 use crate::bytes::desk::SharedCache;
+use crate::bytes::mirror::LentMirror;
 use crate::bytes::shelf::LentShelf;
 use crate::config::Config;
 use crate::error::OpenError;
@@ -88,6 +89,41 @@ impl KernelItemCounts {
     }
 }
 
+/// What became of questions for lines of replicated memory that a node keeps copies of, and for
+/// their stamps, that came to the program in the kernel of its host.
+///
+/// ```
+/// use rackmem::diagnostics::KernelLineCounts;
+///
+/// let none = KernelLineCounts::default();
+/// let counts = KernelLineCounts { answered: 7, torn: 2, elsewhere: 1, ..none };
+/// assert_eq!(counts.passed(), 3);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KernelLineCounts {
+    /// Groups whose lines the program has.
+    pub groups: u64,
+    /// Lines that it has sent.
+    pub answered: u64,
+    /// Stamps that it has told without a line.
+    pub stamps: u64,
+    /// Passed to the node's agent: the line was being written.
+    pub locked: u64,
+    /// It was written, or its group's members or their way changed, while it was copied.
+    pub torn: u64,
+    /// A group or a line that the program has not, or has not in the question's config.
+    pub elsewhere: u64,
+    /// The packet had no room for the answer, and the driver made none.
+    pub no_room: u64,
+}
+
+impl KernelLineCounts {
+    /// Packets that the agent got.
+    pub fn passed(&self) -> u64 {
+        self.locked + self.torn + self.elsewhere + self.no_room
+    }
+}
+
 /// A program that answers reads where memory lies.
 pub(crate) trait ReadProgram: Send {
     /// It answers in this epoch, whose memory begins at this offset. Says whether that is so.
@@ -98,6 +134,8 @@ pub(crate) trait ReadProgram: Send {
     fn counts(&self) -> KernelReadCounts;
     /// What it has counted of items.
     fn item_counts(&self) -> KernelItemCounts;
+    /// What it has counted of lines.
+    fn line_counts(&self) -> KernelLineCounts;
 }
 
 /// When it answers.
@@ -111,7 +149,7 @@ struct When {
     /// What the program has been told last.
     told: u32,
     /// What a program that is gone had counted.
-    last: (KernelReadCounts, KernelItemCounts),
+    last: (KernelReadCounts, KernelItemCounts, KernelLineCounts),
 }
 
 /// See the module.
@@ -121,6 +159,8 @@ pub(crate) struct ReadsInKernel {
     pub slabs: u32,
     /// The memory that it reads items in, until their home has it.
     shelf: Mutex<Option<LentShelf>>,
+    /// The memory that it reads lines in, until who keeps copies has it.
+    mirror: Mutex<Option<LentMirror>>,
     /// Where the program is.
     pub place: KernelPlace,
     when: Mutex<When>,
@@ -135,12 +175,14 @@ impl ReadsInKernel {
         program: Box<dyn ReadProgram>,
         (memory, slabs): (Lent, u32),
         (items, item_slabs): (Lent, usize),
+        (lines, line_slabs): (Lent, usize),
         place: KernelPlace,
     ) -> Self {
         ReadsInKernel {
             memory: Arc::new(memory),
             slabs,
             shelf: Mutex::new(Some(LentShelf::new(item_slabs, items))),
+            mirror: Mutex::new(Some(LentMirror::new(line_slabs, lines))),
             place,
             when: Mutex::new(When {
                 program: Some(program),
@@ -214,6 +256,18 @@ impl ReadsInKernel {
         program.map_or(when.last.1, |program| program.item_counts())
     }
 
+    /// What it has counted of lines; who keeps them knows of how many groups they are.
+    pub fn line_counts(&self) -> KernelLineCounts {
+        let when = self.when();
+        let program = when.program.as_ref();
+        program.map_or(when.last.2, |program| program.line_counts())
+    }
+
+    /// The memory of lines, for who keeps copies: once.
+    pub fn take_mirror(&self) -> Option<LentMirror> {
+        self.mirror.lock().whole().take()
+    }
+
     /// The memory of items, for their home: once.
     pub fn take_shelf(&self) -> Option<LentShelf> {
         self.shelf.lock().whole().take()
@@ -223,7 +277,11 @@ impl ReadsInKernel {
 impl When {
     fn detach(&mut self) {
         if let Some(program) = self.program.take() {
-            self.last = (program.counts(), program.item_counts());
+            self.last = (
+                program.counts(),
+                program.item_counts(),
+                program.line_counts(),
+            );
         }
     }
 }
@@ -282,6 +340,10 @@ mod tests {
         fn item_counts(&self) -> KernelItemCounts {
             KernelItemCounts::default()
         }
+
+        fn line_counts(&self) -> KernelLineCounts {
+            KernelLineCounts::default()
+        }
     }
 
     impl Drop for Program {
@@ -302,7 +364,7 @@ mod tests {
             interfaces: Vec::new(),
         };
         let program = Box::new(Program(told.clone(), stops));
-        let reads = ReadsInKernel::new(program, (lent(), 1), (lent(), 0), place);
+        let reads = ReadsInKernel::new(program, (lent(), 1), (lent(), 0), (lent(), 0), place);
         reads.begin(7);
         (reads, told)
     }

@@ -2,7 +2,7 @@
 
 use super::{Metric, one, packets, several};
 use crate::bytes::desk::KernelCacheCounts;
-use crate::data_plane::kernel::reads::KernelItemCounts;
+use crate::data_plane::kernel::reads::{KernelItemCounts, KernelLineCounts};
 use crate::host::metrics::{NodeMetrics, ShadowMetrics};
 use crate::host::told::NodeReport as N;
 
@@ -16,6 +16,10 @@ fn kernel_cache(report: &N) -> KernelCacheCounts {
 
 fn kernel_items(report: &N) -> KernelItemCounts {
     report.metrics.bounded.in_kernel.unwrap_or_default()
+}
+
+fn kernel_lines(report: &N) -> KernelLineCounts {
+    report.metrics.copies.in_kernel.unwrap_or_default()
 }
 
 /// What can be watched of a node.
@@ -399,5 +403,25 @@ pub const NODE_METRICS: &[Metric<N>] = &[
         "replicated_interrupted",
         "Operations on memory with copies that were interrupted",
         &[("", |n: &N| n.metrics.copies.interrupted)],
+    ),
+    several(
+        ("replicated_answers", "by"),
+        "Answers of other nodes to questions for lines and their stamps, by what answered",
+        &[
+            ("kernel", |n: &N| n.metrics.copies.by_kernel),
+            ("agent", |n: &N| n.metrics.copies.by_agent),
+        ],
+    ),
+    several(
+        ("kernel_replicated", "outcome"),
+        "Such questions that came to the program in the kernel: answered, or why passed",
+        &[
+            ("answered", |n: &N| kernel_lines(n).answered),
+            ("stamp", |n: &N| kernel_lines(n).stamps),
+            ("locked", |n: &N| kernel_lines(n).locked),
+            ("torn", |n: &N| kernel_lines(n).torn),
+            ("elsewhere", |n: &N| kernel_lines(n).elsewhere),
+            ("no_room", |n: &N| kernel_lines(n).no_room),
+        ],
     ),
 ];

@@ -19,6 +19,8 @@ pub use self::stores::CopyStore;
 pub(crate) use self::stores::Stores;
 
 use self::pages::Pages;
+use crate::bytes::mirror::LentMirror;
+use crate::data_plane::kernel::reads::ReadsInKernel;
 use crate::host::agents::Agents;
 use crate::host::here::Here;
 use crate::host::names;
@@ -26,7 +28,7 @@ use crate::membership::{GroupMember, Groups};
 use rackmem_fabric::{Body, Net, Nobody, Whole};
 use rackmem_proto::Dest;
 use rackmem_proto::abd::{
-    Abd, Durability, Effect, Layout, Replica, ReplicatedMemory, Section, Stamp, first_line,
+    Abd, Durability, Effect, Effects, Layout, Replica, ReplicatedMemory, Section, Stamp, first_line,
 };
 use rackmem_proto::call::Parcel;
 use rackmem_proto::engine::{self, ReplicatedHost};
@@ -41,6 +43,8 @@ struct Part {
     /// When members that were late are asked as the others are.
     forgiven: Option<Instant>,
     counts: CopyCounts,
+    /// Where the kernel reads lines.
+    mirror: Option<LentMirror>,
 }
 
 /// See the module.
@@ -53,6 +57,7 @@ pub(crate) struct Replicas {
     /// Of which groups this node has the pages for itself.
     pub pages: Pages,
     part: Mutex<Part>,
+    kernel: Option<Arc<ReadsInKernel>>,
     /// An operation has ended: for threads that no packet wakes, and how many these are.
     ended: Condvar,
     waiting: AtomicU32,
@@ -76,11 +81,13 @@ pub(crate) struct Kept {
 }
 
 impl Replicas {
-    /// Of a node that knows of no group, whose packets have room for so many bytes.
+    /// Of a node that knows of no group, whose packets have room for so many bytes, and whose lines
+    /// a program in the kernel reads, if there is one.
     pub fn new(
         (me, incarnation): (NodeId, u32),
         room: usize,
         (epoch, stores): (u32, Stores),
+        kernel: Option<Arc<ReadsInKernel>>,
     ) -> Self {
         let mut memory = ReplicatedMemory::new((me, incarnation), room);
         memory.abd.enter(epoch);
@@ -94,7 +101,9 @@ impl Replicas {
                 memory,
                 forgiven: None,
                 counts: CopyCounts::default(),
+                mirror: kernel.as_ref().and_then(|kernel| kernel.take_mirror()),
             }),
+            kernel,
             ended: Condvar::new(),
             waiting: AtomicU32::new(0),
             behind: OnceLock::new(),
@@ -203,7 +212,7 @@ impl Agents {
                 {
                     // Another member has its place, and what it had.
                     abd.end(number);
-                    fx.lines.forget(number);
+                    fx.forget(number);
                 }
                 if let (Some(me), None) = (me, abd.replica(number)) {
                     // This life of the node is a member for the first time, so it has promised
@@ -261,6 +270,10 @@ impl ReplicatedHost for Here<'_> {
         };
         let mut part = replicas.part();
         let (result, effects) = part.memory.section((self.offset, segment), act);
+        let Part { memory, mirror, .. } = &mut *part;
+        if let Some(mirror) = mirror {
+            mirror.follow(memory, &effects);
+        }
         drop(part);
         let parcel = |effect| match effect {
             Effect::Send(parcel) => Some(parcel),
@@ -268,7 +281,7 @@ impl ReplicatedHost for Here<'_> {
                 replicas.stores.put(line, header, own);
                 None
             }
-            Effect::Stored(..) => None,
+            Effect::Stored(..) | Effect::Adopted(_) | Effect::Forgot(_) => None,
             Effect::Ended(_) => {
                 replicas.has_ended();
                 None

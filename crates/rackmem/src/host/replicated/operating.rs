@@ -1,6 +1,7 @@
 //! A thread reads or writes a line.
 
 use super::{Part, Replicas};
+use crate::data_plane::kernel::reads::KernelLineCounts;
 use crate::error::{AccessError, RackError};
 use crate::host::access::Access;
 use crate::host::here::Here;
@@ -51,6 +52,14 @@ pub struct CopyCounts {
     pub write_rounds: u64,
     /// Writes of one round that a change of members cut off, and whose fate nobody could tell.
     pub interrupted: u64,
+    /// Answers to questions for lines and their stamps, by programs in the kernels of the hosts
+    /// that have the copies.
+    pub by_kernel: u64,
+    /// By the agents of other nodes.
+    pub by_agent: u64,
+    /// What came to the program in the kernel of this node's host about the copies that this node
+    /// keeps, if there is one.
+    pub in_kernel: Option<KernelLineCounts>,
 }
 
 impl CopyCounts {
@@ -325,7 +334,21 @@ impl Replicas {
 
     /// What this node's threads have done.
     pub fn counts(&self) -> CopyCounts {
-        self.part().counts
+        let (counts, answerers, groups) = {
+            let part = self.part();
+            let groups = part.mirror.as_ref().map(|mirror| mirror.groups());
+            (part.counts, part.memory.lines.kernels.answerers, groups)
+        };
+        let in_kernel = self.kernel.as_ref().zip(groups);
+        CopyCounts {
+            by_kernel: answerers.kernel,
+            by_agent: answerers.agent,
+            in_kernel: in_kernel.map(|(kernel, groups)| KernelLineCounts {
+                groups: groups.into(),
+                ..kernel.line_counts()
+            }),
+            ..counts
+        }
     }
 
     /// The thread waits no longer.

@@ -19,6 +19,7 @@ pub use rule::{ShelfHome, ShelfPassed, answer, concerns};
 use super::Stock;
 pub use super::stock::STEP as SHELF_STEP;
 use crate::wire::{OWN_LEN, Tag};
+use crate::words::Words;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -40,14 +41,6 @@ const SHAPE: usize = 2;
 const FIRST: usize = 3;
 /// The same: name, writes, shape, first slab.
 pub const ROW: [usize; 4] = [NAME, WRITES, SHAPE, FIRST];
-
-/// The words. Loads and stores stay in order.
-pub trait ShelfWords {
-    /// A word; 0 outside.
-    fn load(&self, word: usize) -> u64;
-    /// Changes one.
-    fn store(&mut self, word: usize, value: u64);
-}
 
 /// What a packet has changed of a home's regions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -117,7 +110,7 @@ impl Shelf {
     }
 
     /// The home has changed this, and nobody has been told yet.
-    pub fn follow(&mut self, stock: &Stock, changed: Changed, words: &mut impl ShelfWords) {
+    pub fn follow(&mut self, stock: &Stock, changed: Changed, words: &mut impl Words) {
         let Some(number) = stock.name(changed.region) else {
             return;
         };
@@ -132,7 +125,7 @@ impl Shelf {
     }
 
     /// Room for a region that nobody has written to, if there is some.
-    fn place(&mut self, number: u64, (bytes, items): (u32, u32), words: &mut impl ShelfWords) {
+    fn place(&mut self, number: u64, (bytes, items): (u32, u32), words: &mut impl Words) {
         // The row may still be that of an older region.
         let free = words.load(row(number) + NAME) == 0;
         let slabs = (items as usize).div_ceil(each(bytes)).max(1);
@@ -165,7 +158,7 @@ impl Shelf {
         number: u64,
         (item, value): (u32, &[u8]),
         writes: u64,
-        words: &mut impl ShelfWords,
+        words: &mut impl Words,
     ) {
         let Some(placed) = self.regions.get(&number) else {
             return;
@@ -184,7 +177,7 @@ impl Shelf {
     }
 
     /// Its name goes before anything else of it.
-    fn remove(&mut self, number: u64, words: &mut impl ShelfWords) {
+    fn remove(&mut self, number: u64, words: &mut impl Words) {
         if let Some(placed) = self.regions.remove(&number) {
             words.store(row(number) + NAME, 0);
             self.given[placed.first..placed.first + placed.slabs].fill(false);

@@ -16,9 +16,10 @@
 //! Of questions for news the kernel answers the one to which the answer is that there are none:
 //! one word says so. What was modified, the agent knows.
 
-use super::{FIRST, HEADER_WORDS, NAME, SHAPE, ShelfWords, WRITES, item_at, number_of, row};
+use super::{FIRST, HEADER_WORDS, NAME, SHAPE, WRITES, item_at, number_of, row};
 use crate::bi::cached::MAX_ITEM;
 use crate::wire::{Contract, Flags, GlobalStatus, Header, HomeId, Kind, NodeId, Own, Reason};
+use crate::words::Words;
 use alloc::vec::Vec;
 
 /// Whose items they are, and in which epoch it serves.
@@ -67,7 +68,7 @@ const BY_KERNEL: Flags = Flags(Flags::BY_KERNEL.0 | Flags::BY_GRANULES.0);
 /// # Errors
 /// Why it is left to the agent.
 pub fn answer(
-    words: &impl ShelfWords,
+    words: &impl Words,
     home: &ShelfHome,
     header: &Header,
     own: &Own,

@@ -1,0 +1,113 @@
+//! What test runs of the program for reads have in common: who asks whom, frames, what becomes of
+//! one, and programs with a difference that is planted.
+
+use rackmem_wire::decode;
+use rackmem_xdp::carrier::Frame;
+use rackmem_xdp::{Error, ObjectReads, Sizes, Verdict};
+use std::io::Write;
+use std::net::SocketAddrV4;
+use std::process::Command;
+
+pub const AGENT: &str = "10.0.0.3:7400";
+pub const READER: &str = "10.0.0.1:50123";
+/// Where the reader listens.
+pub const REPLY: u16 = 50_123;
+/// Where a packet says how long its body is.
+pub const BODY_LEN_AT: usize = 44;
+
+pub fn at(text: &str) -> SocketAddrV4 {
+    text.parse().expect("an address")
+}
+
+/// The program, or another one in its place. None: the kernel takes no program from this process,
+/// which is said.
+pub fn load(test: &str, object: Option<&[u8]>, sizes: Sizes) -> Option<ObjectReads> {
+    let loaded = match object {
+        None => ObjectReads::load_sized(sizes),
+        Some(object) => ObjectReads::load_object(object, sizes),
+    };
+    match loaded {
+        Ok(reads) => Some(reads),
+        Err(error @ (Error::Permission | Error::Rack(_))) => {
+            let mut out = std::io::stdout();
+            let _ = writeln!(out, "skipped: {test}: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A packet on its way from the reader to the agent.
+pub fn frame(packet: &[u8]) -> Vec<u8> {
+    Frame {
+        macs: [[2, 0, 0, 0, 0, 3], [2, 0, 0, 0, 0, 1]],
+        from: at(READER),
+        to: at(AGENT),
+        payload: packet.to_vec(),
+    }
+    .to_bytes()
+}
+
+/// What becomes of a packet in the program: an answer, or nothing, and then it passes as it came.
+#[allow(dead_code, reason = "not every test compares whole answers")]
+pub fn became(reads: &ObjectReads, packet: &[u8]) -> Option<Vec<u8>> {
+    let frame = frame(packet);
+    let ran = reads.run(&frame, 1).expect("it runs");
+    match ran.verdict {
+        Verdict::Pass => {
+            assert_eq!(ran.frame, frame, "it passes another frame");
+            None
+        }
+        Verdict::Redirect => {
+            let lengths = [ran.frame[16], ran.frame[17]];
+            let end = 14 + usize::from(u16::from_be_bytes(lengths));
+            let answer = Frame::parse(&ran.frame[..end]).expect("a datagram with right sums");
+            let port = decode(packet).expect("a packet").0.reply_port;
+            let to = SocketAddrV4::new(*at(READER).ip(), port);
+            assert_eq!((answer.from, answer.to), (at(AGENT), to));
+            assert_eq!(answer.macs, [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 3]]);
+            Some(answer.payload)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The program with a difference, compiled by the arguments of the build.
+pub fn planted(number: u32) -> Vec<u8> {
+    let out = std::path::Path::new(env!("OUT_DIR"));
+    let arguments = std::fs::read_to_string(out.join("clang.txt")).expect("the build's");
+    let name = format!("rackmem-planted-{number}-{}.o", std::process::id());
+    let object = std::env::temp_dir().join(name);
+    let source = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../switch/xdp/objects.bpf.c"
+    );
+    let mut clang = Command::new("clang");
+    clang
+        .args(arguments.lines())
+        .arg(format!("-DPLANT={number}"));
+    let ran = clang.arg(source).arg("-o").arg(&object).output();
+    let ran = ran.expect("clang");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{said}");
+    let bytes = std::fs::read(&object).expect("what it has made");
+    let _ = std::fs::remove_file(&object);
+    bytes
+}
+
+#[allow(dead_code, reason = "not every test throws dice")]
+pub struct Dice(pub u64);
+
+#[allow(dead_code, reason = "not every test throws dice")]
+impl Dice {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
