@@ -41,8 +41,7 @@ pub struct NodeArgs {
     /// Print metrics every SECONDS
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     stats: Option<u64>,
-    /// Let the kernel answer reads of this node's objects, items and copies at IFACE, IFACE/native
-    /// or IFACE/skb
+    /// Let the kernel answer reads of what this node has at IFACE, IFACE/native or IFACE/skb
     #[arg(long, value_name = "IFACE")]
     kernel_reads: Option<String>,
     /// Let the kernel invalidate this node's cached copies, too (with --kernel-reads)

@@ -181,9 +181,21 @@ fn all_nodes_add_to_a_word_for_a_second() {
     }
 }
 
-/// Whoever unmaps what a handle is on hears of it, and waits for nothing.
+const UNMAPS: &str = "RACKMEM_TEST_UNMAPS";
+/// How that process says that all of it was so.
+const UNMAPPED: i32 = 42;
+
+/// Whoever unmaps what a handle is on hears of it, and waits for nothing. In a process of its own,
+/// which ends with the handle: one that is dropped would unmap what the system has put there since.
 #[test]
 fn addresses_that_are_unmapped_are_an_error() {
+    if std::env::var_os(UNMAPS).is_none() {
+        let test = "edges::addresses_that_are_unmapped_are_an_error";
+        let ended = as_a_child(test, (UNMAPS, "1"));
+        let told = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(UNMAPPED), "{told}");
+        return;
+    }
     let rack = rack(Fabric::Inline, Mode::HomeOnly, 1 << 20);
     let all = mapped(&rack, 2 * BLOCK);
     let second = all[1].as_ptr().wrapping_add(BLOCK);
@@ -198,4 +210,5 @@ fn addresses_that_are_unmapped_are_an_error() {
     all[1].words()[0].store(1, SeqCst);
     all[2].words()[BLOCK / 8].store(2, SeqCst);
     assert_eq!(all[0].words()[0].load(SeqCst), 1);
+    std::process::exit(UNMAPPED);
 }

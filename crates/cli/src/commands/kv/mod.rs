@@ -219,8 +219,7 @@ struct JoinArgs {
         value_parser = |text: &str| rackmem::look_up("--listen", text).map_err(|error| error.what())
     )]
     listen: Option<SocketAddr>,
-    /// Let the kernel answer reads of this node's objects, items and copies at IFACE, IFACE/native
-    /// or IFACE/skb
+    /// Let the kernel answer reads of what this node has at IFACE, IFACE/native or IFACE/skb
     #[arg(long, value_name = "IFACE", requires = "rack")]
     kernel_reads: Option<String>,
     /// Let the kernel invalidate this node's cached copies, too (with --kernel-reads)
