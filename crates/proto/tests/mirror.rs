@@ -1,6 +1,9 @@
 //! Lines that the kernel of a member's host answers: what it says the member's agent says at a
 //! moment of the read, wherever in the member's stores the read comes.
 
+mod beside;
+
+use beside::{Dice, Memory, Said, by_agent};
 use rackmem_proto::abd::mirror::{Mirror, MirrorPassed, answer, concerns};
 use rackmem_proto::abd::{
     Change, Config, Effect, Effects, Layout, Member, Replica, ReplicatedMemory, Stamp, first_line,
@@ -10,36 +13,11 @@ use rackmem_proto::call::Parcel;
 use rackmem_proto::wire::{
     Contract, Dest, Flags, Header, Kind, NodeId, OWN_LEN, Own, Reason, RequesterId, Seq, Tag,
 };
-use rackmem_proto::words::Words;
-use std::cell::{Cell, RefCell};
 
 const ME: NodeId = 3;
 const LIFE: u64 = 9;
 /// Bytes of a packet's body.
 const ROOM: usize = OWN_LEN + 1024;
-
-/// What an answer says.
-type Said = (Header, Own, Vec<u8>);
-
-/// Words whose stores are written down.
-struct Memory {
-    words: Vec<u64>,
-    stores: Vec<(usize, u64)>,
-}
-
-impl Words for Memory {
-    fn load(&self, word: usize) -> u64 {
-        self.words.get(word).copied().unwrap_or(0)
-    }
-
-    fn store(&mut self, word: usize, value: u64) {
-        // One that changes nothing is none.
-        if self.words[word] != value {
-            self.words[word] = value;
-            self.stores.push((word, value));
-        }
-    }
-}
 
 /// A node that keeps copies, as a host has it.
 struct Node {
@@ -63,10 +41,7 @@ impl Node {
         Node {
             memory: ReplicatedMemory::new((ME, LIFE as u32), ROOM),
             mirror: Mirror::new(slabs),
-            words: Memory {
-                words: vec![0; Mirror::words(slabs)],
-                stores: Vec::new(),
-            },
+            words: Memory::new(Mirror::words(slabs)),
             seq: 0,
         }
     }
@@ -181,24 +156,6 @@ fn question(ask: Ask, tag: Tag, config: u32) -> (Header, Own) {
     (header, own(Stamp(0), config))
 }
 
-/// As the agent would have sent it.
-fn by_agent((mut header, own, body): Said) -> Said {
-    assert!(header.flags.has(Flags::BY_KERNEL) && header.flags.has(Flags::BY_GRANULES));
-    header.flags = header.flags.but(Flags::BY_KERNEL);
-    (header, own, body)
-}
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
-
 /// The next config of a group, of any kind that there is.
 fn next(dice: &mut Dice, config: &Config) -> Config {
     if config.is_removed() {
@@ -277,45 +234,11 @@ fn what_it_answers_the_agent_would_have_answered() {
     assert!(answered > 5_000 && passed > 5_000, "{answered} {passed}");
 }
 
-/// Looks at words as they are after so many stores, and after more of them from one load on.
-struct Racing<'a> {
-    words: RefCell<Vec<u64>>,
-    stores: &'a [(usize, u64)],
-    /// Stores that were made so far, and loads.
-    made: Cell<usize>,
-    loads: Cell<usize>,
-    /// Before this load, stores up to that one are made.
-    jump: (usize, usize),
-}
-
-impl Racing<'_> {
-    fn make(&self, upto: usize) {
-        let mut words = self.words.borrow_mut();
-        for (word, value) in &self.stores[self.made.get()..upto] {
-            words[*word] = *value;
-        }
-        self.made.set(upto);
-    }
-}
-
-impl Words for Racing<'_> {
-    fn load(&self, word: usize) -> u64 {
-        if self.loads.get() == self.jump.0 {
-            self.make(self.jump.1);
-        }
-        self.loads.set(self.loads.get() + 1);
-        self.words.borrow().get(word).copied().unwrap_or(0)
-    }
-
-    fn store(&mut self, _: usize, _: u64) {}
-}
-
 /// A member does these, and a question comes between any of its stores; from any load on it sees
 /// what is there after any more of them.
 fn race(node: &mut Node, asked: (Header, Own), acts: &[&dyn Fn(&mut Node)]) -> (u32, u32) {
     let before = node.words.words.clone();
     node.words.stores.clear();
-    // What the agent says, from so many stores on.
     let mut says = vec![(0, node.agent(&asked))];
     for act in acts {
         act(node);
@@ -323,42 +246,9 @@ fn race(node: &mut Node, asked: (Header, Own), acts: &[&dyn Fn(&mut Node)]) -> (
         says.push((made, node.agent(&asked)));
     }
     let stores = std::mem::take(&mut node.words.stores);
-    let made: Vec<usize> = says.iter().map(|says| says.0).collect();
-    let (mut answered, mut passed) = (0, 0);
-    for first in 0..=stores.len() {
-        for last in first..=stores.len() {
-            for load in 0.. {
-                let racing = Racing {
-                    words: RefCell::new(before.clone()),
-                    stores: &stores,
-                    made: Cell::new(0),
-                    loads: Cell::new(0),
-                    jump: (load, last),
-                };
-                racing.make(first);
-                match answer(&racing, ME, &asked.0, &asked.1) {
-                    Ok(said) => {
-                        answered += 1;
-                        let said = Some(by_agent(said));
-                        // What an act makes of it is said from its first store on, and nothing
-                        // else from its last one on.
-                        let last = racing.made.get();
-                        let could = says.iter().enumerate().any(|(nth, (_, says))| {
-                            let has_begun = nth == 0 || last > made[nth - 1];
-                            let is_over = made.get(nth + 1).is_some_and(|ends| *ends <= first);
-                            *says == said && has_begun && !is_over
-                        });
-                        assert!(could, "{first} {last} {load}: {said:?}");
-                    }
-                    Err(_) => passed += 1,
-                }
-                if racing.loads.get() <= load {
-                    break;
-                }
-            }
-        }
-    }
-    (answered, passed)
+    beside::race((&before, &stores), &says, |words| {
+        answer(words, ME, &asked.0, &asked.1).ok()
+    })
 }
 
 const SHORT: Layout = Layout {

@@ -1,6 +1,9 @@
 //! Items as the kernel of a home's host reads them: whatever it answers, the home's agent would
 //! have answered at a moment of the read, however loads and stores come between each other.
 
+mod beside;
+
+use beside::{Dice, Memory, Said, by_agent};
 use rackmem_proto::bi::cached::shelf::{
     SHELF_ROWS, SHELF_SLAB, Shelf, ShelfHome, ShelfPassed, answer, concerns,
 };
@@ -8,8 +11,6 @@ use rackmem_proto::bi::cached::{BiOut, MAX_ITEM, Stock};
 use rackmem_proto::wire::{
     Contract, Flags, Header, HomeId, Kind, NodeId, Own, Reason, RequesterId, Seq, Tag,
 };
-use rackmem_proto::words::Words;
-use std::cell::{Cell, RefCell};
 
 const HOME: NodeId = 3;
 const EPOCH: u32 = 7;
@@ -19,29 +20,6 @@ const OF: ShelfHome = ShelfHome {
     epoch: EPOCH,
     base: BASE,
 };
-
-/// What an answer says beside its header's flags.
-type Said = (Header, Own, Vec<u8>);
-
-/// Words whose stores are written down.
-struct Memory {
-    words: Vec<u64>,
-    stores: Vec<(usize, u64)>,
-}
-
-impl Words for Memory {
-    fn load(&self, word: usize) -> u64 {
-        self.words.get(word).copied().unwrap_or(0)
-    }
-
-    fn store(&mut self, word: usize, value: u64) {
-        // One that changes nothing is none.
-        if self.words[word] != value {
-            self.words[word] = value;
-            self.stores.push((word, value));
-        }
-    }
-}
 
 struct Home {
     stock: Stock,
@@ -57,10 +35,7 @@ impl Home {
         Home {
             stock,
             shelf: Shelf::new(slabs),
-            memory: Memory {
-                words: vec![0; Shelf::words(slabs)],
-                stores: Vec::new(),
-            },
+            memory: Memory::new(Shelf::words(slabs)),
             seq: 0,
         }
     }
@@ -131,24 +106,6 @@ impl Home {
 enum Ask {
     Item(u64),
     News(u64),
-}
-
-/// As the agent would have sent it.
-fn by_agent((mut header, own, body): Said) -> Said {
-    assert!(header.flags.has(Flags::BY_KERNEL) && header.flags.has(Flags::BY_GRANULES));
-    header.flags = header.flags.but(Flags::BY_KERNEL);
-    (header, own, body)
-}
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
 }
 
 fn value(bytes: u32, seed: u32) -> Vec<u8> {
@@ -222,90 +179,22 @@ fn what_it_answers_the_agent_would_have_answered() {
     );
 }
 
-/// Looks at words as they are after so many stores, and after more of them from one load on.
-struct Racing<'a> {
-    words: RefCell<Vec<u64>>,
-    stores: &'a [(usize, u64)],
-    /// Stores that were made so far, and loads.
-    made: Cell<usize>,
-    loads: Cell<usize>,
-    /// Before this load, stores up to that one are made.
-    jump: (usize, usize),
-}
-
-impl Racing<'_> {
-    fn make(&self, upto: usize) {
-        let mut words = self.words.borrow_mut();
-        for (word, value) in &self.stores[self.made.get()..upto] {
-            words[*word] = *value;
-        }
-        self.made.set(upto);
-    }
-}
-
-impl Words for Racing<'_> {
-    fn load(&self, word: usize) -> u64 {
-        if self.loads.get() == self.jump.0 {
-            self.make(self.jump.1);
-        }
-        self.loads.set(self.loads.get() + 1);
-        self.words.borrow().get(word).copied().unwrap_or(0)
-    }
-
-    fn store(&mut self, _: usize, _: u64) {}
-}
-
 /// A home does these, and a read comes between any of its stores; from any load on it sees what is
 /// there after any more of them.
 fn race(home: &mut Home, ask: (Tag, Ask), acts: &[&dyn Fn(&mut Home)]) -> (u32, u32) {
     let before = home.memory.words.clone();
     home.memory.stores.clear();
     let (header, own) = home.question(ask.0, ask.1);
-    // What the agent says, from so many stores on.
-    let mut says = vec![(0, home.agent(&header, own, &[]))];
+    let mut says = vec![(0, Some(home.agent(&header, own, &[])))];
     for act in acts {
         act(home);
         let made = home.memory.stores.len();
-        says.push((made, home.agent(&header, own, &[])));
+        says.push((made, Some(home.agent(&header, own, &[]))));
     }
     let stores = std::mem::take(&mut home.memory.stores);
-    let made: Vec<usize> = says.iter().map(|says| says.0).collect();
-    let (mut answered, mut passed) = (0, 0);
-    for first in 0..=stores.len() {
-        for last in first..=stores.len() {
-            for load in 0.. {
-                let racing = Racing {
-                    words: RefCell::new(before.clone()),
-                    stores: &stores,
-                    made: Cell::new(0),
-                    loads: Cell::new(0),
-                    jump: (load, last),
-                };
-                racing.make(first);
-                let said = answer(&racing, &OF, &header, &own);
-                match said {
-                    Ok(said) => {
-                        answered += 1;
-                        let said = by_agent(said);
-                        // What an act makes of it is said from its first store on, and nothing
-                        // else from its last one on.
-                        let last = racing.made.get();
-                        let could = says.iter().enumerate().any(|(nth, (_, says))| {
-                            let has_begun = nth == 0 || last > made[nth - 1];
-                            let is_over = made.get(nth + 1).is_some_and(|ends| *ends <= first);
-                            *says == said && has_begun && !is_over
-                        });
-                        assert!(could, "{first} {last} {load}: {said:?}");
-                    }
-                    Err(_) => passed += 1,
-                }
-                if racing.loads.get() <= load {
-                    break;
-                }
-            }
-        }
-    }
-    (answered, passed)
+    beside::race((&before, &stores), &says, |words| {
+        answer(words, &OF, &header, &own).ok()
+    })
 }
 
 /// A region that was written to, and another one.
