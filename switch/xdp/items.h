@@ -39,31 +39,7 @@ struct region {
 /// What became of reads of items and of questions for news.
 enum item_did { ITEM_ANSWERED, ITEM_UNCHANGED, ITEM_LOCKED, ITEM_TORN, ITEM_NEWS, ITEM_ELSEWHERE, ITEM_NO_ROOM, ITEM_DIDS };
 
-struct item_counters {
-	__u64 did[ITEM_DIDS];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct item_counters);
-} ITEM_COUNTERS SEC(".maps");
-
-always void count_item(enum item_did did)
-{
-	__u32 zero = 0;
-	struct item_counters *counters = bpf_map_lookup_elem(&ITEM_COUNTERS, &zero);
-	if (counters)
-		counters->did[did]++;
-}
-
-/// The agent gets it.
-always int pass_item(enum item_did did)
-{
-	count_item(did);
-	return XDP_PASS;
-}
+COUNTED(item_did, ITEM_DIDS, ITEM_COUNTERS, count_item, pass_item)
 
 /// Whether the region that a tag names is here, and what it is.
 always bool find_region(const struct home *home, __u64 tag, struct region *region)

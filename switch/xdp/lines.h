@@ -27,31 +27,7 @@ struct {
 /// What became of questions for lines and for their stamps.
 enum line_did { LINE_ANSWERED, LINE_STAMP, LINE_LOCKED, LINE_TORN, LINE_ELSEWHERE, LINE_NO_ROOM, LINE_DIDS };
 
-struct line_counters {
-	__u64 did[LINE_DIDS];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct line_counters);
-} LINE_COUNTERS SEC(".maps");
-
-always void count_line(enum line_did did)
-{
-	__u32 zero = 0;
-	struct line_counters *counters = bpf_map_lookup_elem(&LINE_COUNTERS, &zero);
-	if (counters)
-		counters->did[did]++;
-}
-
-/// The agent gets it.
-always int pass_line(enum line_did did)
-{
-	count_line(did);
-	return XDP_PASS;
-}
+COUNTED(line_did, LINE_DIDS, LINE_COUNTERS, count_line, pass_line)
 
 /// The row of the group that a tag names, if there can be one.
 always const __u64 *mirror_row(__u64 tag)

@@ -54,36 +54,36 @@ struct {
 /// What became of reads for the home.
 enum did { DID_ANSWER, DID_LOCKED, DID_TORN, DID_GONE, DID_KNOWN, DID_LONG, DID_ELSEWHERE, DID_NO_ROOM, DIDS };
 
-struct counters {
-	__u64 did[DIDS];
-};
+/// Counters of what became of packets, in a map of this name, and how one is counted, also as left to the agent.
+#define COUNTED(did_kind, KINDS, MAP, count_it, pass_it)                                                                        \
+	struct did_kind##_counters {                                                                                            \
+		__u64 did[KINDS];                                                                                               \
+	};                                                                                                                      \
+	struct {                                                                                                                \
+		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                                                        \
+		__uint(max_entries, 1);                                                                                         \
+		__type(key, __u32);                                                                                             \
+		__type(value, struct did_kind##_counters);                                                                      \
+	} MAP SEC(".maps");                                                                                                     \
+	always void count_it(enum did_kind did)                                                                                 \
+	{                                                                                                                       \
+		__u32 zero = 0;                                                                                                 \
+		struct did_kind##_counters *counters = bpf_map_lookup_elem(&MAP, &zero);                                        \
+		if (counters)                                                                                                   \
+			counters->did[did]++;                                                                                   \
+	}                                                                                                                       \
+	always int pass_it(enum did_kind did)                                                                                   \
+	{                                                                                                                       \
+		count_it(did);                                                                                                  \
+		return XDP_PASS;                                                                                                \
+	}
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct counters);
-} COUNTERS SEC(".maps");
+COUNTED(did, DIDS, COUNTERS, count, pass)
 
 struct own {
 	__be64 a;
 	__be64 b;
 } __attribute__((packed, aligned(2)));
-
-always void count(enum did did)
-{
-	__u32 zero = 0;
-	struct counters *counters = bpf_map_lookup_elem(&COUNTERS, &zero);
-	if (counters)
-		counters->did[did]++;
-}
-
-/// The agent gets it.
-always int pass(enum did did)
-{
-	count(did);
-	return XDP_PASS;
-}
 
 /// Stays between what is before and behind it: this processor neither swaps loads.
 always void in_order(void)
