@@ -104,6 +104,23 @@ mod tests {
     }
 
     #[test]
+    fn it_is_over_when_its_last_nanosecond_is() {
+        let mut held = Lease::Held { until: 75 };
+        held.look(70, 74, 3, None, TERM);
+        assert_eq!(held.until(), 75);
+        // A beat in time does not help who looks too late.
+        held.look(74, 75, 3, stored(72, 73), TERM);
+        assert_eq!(held.until(), 0);
+        // Nor does a version that comes when the chain is over.
+        let chain = Some((3, 75));
+        for (now, until) in [(74, 70 + TERM), (75, 0)] {
+            let mut lapsed = Lease::Lapsed { chain };
+            lapsed.look(74, now, 4, stored(70, 71), TERM);
+            assert_eq!(lapsed.until(), until, "at {now}");
+        }
+    }
+
+    #[test]
     fn one_that_is_over_needs_a_beat_a_look_and_a_version() {
         let mut lease = Lease::Held { until: 75 };
         assert!(!lease.look(80, 81, 3, stored(0, 1), TERM));

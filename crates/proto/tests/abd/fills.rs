@@ -74,6 +74,18 @@ impl Four {
         }
     }
 
+    /// The last of the three leaves, and the one without a copy takes its place.
+    fn replace(&mut self) {
+        let fills = Member {
+            node: FILLS,
+            life: 1,
+        };
+        self.config = self.config.step(Change::Replace(2, fills)).unwrap();
+        for node in [0, 1, FILLS] {
+            self.learn(node);
+        }
+    }
+
     fn refill(&mut self) {
         let memory = &mut self.nodes[usize::from(FILLS)];
         let asks = memory.section((0, &[]), |abd, fx| abd.refill(0, fx));
@@ -110,17 +122,7 @@ fn lines_that_come_late_never_mix() {
         for nth in 0..3 {
             four.write(line(nth), nth as u8 + 1);
         }
-        let next = Change::Replace(
-            2,
-            Member {
-                node: FILLS,
-                life: 1,
-            },
-        );
-        four.config = four.config.step(next).unwrap();
-        for node in [0, 1, FILLS] {
-            four.learn(node);
-        }
+        four.replace();
         four.arrive(|_, parcel| parcel.header.kind != Kind::AbdReadAck);
         let late = four.packets.len();
         assert_eq!(late, 9, "segments");
@@ -144,5 +146,32 @@ fn lines_that_come_late_never_mix() {
             let whole = bytes.iter().all(|byte| *byte == nth as u8 + 1);
             assert!(whole && bytes.len() == LINE as usize, "line {nth}");
         }
+    }
+}
+
+/// A write that comes while lists are on their way is the member's already, and one that has come
+/// since is newer than what the lists say.
+#[test]
+fn what_has_come_as_a_write_is_not_fetched() {
+    let mut four = Four::new(false);
+    for nth in 0..3 {
+        four.write(line(nth), 1);
+    }
+    four.replace();
+    let asks = core::mem::take(&mut four.packets);
+    four.write(line(1), 2);
+    four.packets = asks;
+    four.arrive(|_, parcel| parcel.header.kind == Kind::AbdFill);
+    let lists = core::mem::take(&mut four.packets);
+    four.write(line(2), 2);
+    four.packets = lists;
+    four.arrive(|_, _| true);
+    let filled = &four.nodes[usize::from(FILLS)];
+    let fill = filled.abd.fill(0).unwrap();
+    assert!(fill.is_whole());
+    assert_eq!(fill.progress().1, 1, "lines fetched");
+    for (nth, byte) in [(0, 1), (1, 2), (2, 2)] {
+        let bytes = filled.lines.line(line(nth)).unwrap();
+        assert!(bytes.iter().all(|is| *is == byte), "line {nth}");
     }
 }

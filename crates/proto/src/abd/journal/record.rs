@@ -292,4 +292,20 @@ mod tests {
             assert_eq!(read(&bytes, (other.seed(), 64)), None);
         }
     }
+
+    #[test]
+    fn the_longest_line_is_a_record_and_a_longer_one_is_none() {
+        let seed = header().seed();
+        for (over, is) in [(0, true), (1, false)] {
+            let line = vec![7; MAX_LINE as usize + over];
+            let entry = Entry::Line {
+                tag: Tag(64),
+                stamp: Stamp(9),
+                bytes: &line,
+            };
+            let mut bytes = vec![];
+            write(&mut bytes, (seed, 64), (5, 4), &entry);
+            assert_eq!(read(&bytes, (seed, 64)).is_some(), is, "{over} more");
+        }
+    }
 }

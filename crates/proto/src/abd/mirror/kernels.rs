@@ -69,3 +69,68 @@ impl Kernels {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{RequesterId, Seq, Tag};
+
+    const ME: NodeId = 0;
+
+    fn answer(kind: Kind, group: u16, sender: NodeId, flags: Flags) -> Header {
+        let requester = RequesterId { node: ME, slot: 0 };
+        let tag = Tag(crate::abd::first_line(group).0);
+        let mut header = Header::request(kind, 0, tag, requester, Seq(1));
+        (header.sender, header.flags) = (sender, flags);
+        header
+    }
+
+    #[test]
+    fn an_answer_says_whether_its_senders_kernel_answers_and_the_last_one_counts() {
+        let mut kernels = Kernels::default();
+        let has = |flags, kernels: &mut Kernels| {
+            kernels.hear(ME, &answer(Kind::AbdReadAck, 3, 2, flags));
+            (kernels.of(3).contains(2), kernels.of(4).contains(2))
+        };
+        assert_eq!(has(Flags::BY_GRANULES, &mut kernels), (true, false));
+        let by = Flags::BY_GRANULES.and(Flags::BY_KERNEL);
+        assert_eq!(has(by, &mut kernels), (true, false));
+        assert_eq!(has(Flags::default(), &mut kernels), (false, false));
+        let counted = (kernels.answerers.kernel, kernels.answerers.agent);
+        assert_eq!(counted, (1, 2));
+    }
+
+    #[test]
+    fn nothing_else_says_it() {
+        let mut kernels = Kernels::default();
+        for (kind, sender) in [
+            (Kind::AbdReadAck, ME),
+            (Kind::AbdReadAck, SWITCH),
+            (Kind::AbdWriteAck, 2),
+            (Kind::AbdTold, 2),
+        ] {
+            kernels.hear(ME, &answer(kind, 3, sender, Flags::BY_GRANULES));
+            assert_eq!(kernels.of(3), Copyset::EMPTY, "{kind:?} of {sender}");
+        }
+        let counted = (kernels.answerers.kernel, kernels.answerers.agent);
+        assert_eq!(counted, (0, 0));
+    }
+
+    #[test]
+    fn a_node_says_it_of_groups_that_are_here_and_to_nodes() {
+        let mut kernels = Kernels::default();
+        kernels.are_here(1 << 3);
+        for (kind, group, to, says) in [
+            (Kind::AbdReadAck, 3, Dest::Agent(2), true),
+            (Kind::AbdStampAck, 3, Dest::Agent(2), true),
+            (Kind::AbdReadAck, 4, Dest::Agent(2), false),
+            (Kind::AbdReadAck, 3, Dest::Switch, false),
+            (Kind::AbdWriteAck, 3, Dest::Agent(2), false),
+        ] {
+            let mut header = answer(kind, group, ME, Flags::default());
+            kernels.say(&to, &mut header);
+            let case = (kind, group, to);
+            assert_eq!(header.flags.has(Flags::BY_GRANULES), says, "{case:?}");
+        }
+    }
+}

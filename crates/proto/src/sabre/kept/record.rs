@@ -144,7 +144,7 @@ impl CallRow {
         bytes.flatten().collect()
     }
 
-    /// Whether it is of this call, or of a later one of its requester.
+    /// Whether it is of a later call of the same requester.
     pub fn is_past(&self, call: &Call) -> bool {
         (self.incarnation, self.number) > (call.incarnation, call.number)
     }
