@@ -2,6 +2,7 @@
 //! without a switch, packets in any order, some twice and some never;
 //! and packets that no node has sent.
 
+mod configs;
 mod epochs;
 mod fills;
 
@@ -32,6 +33,8 @@ struct Bytes {
     done: Vec<Outcome>,
     /// Of a durable member: what is not durable yet.
     syncing: Vec<(Header, Own)>,
+    /// Groups of which somebody lives by this later config.
+    behind: Vec<(u16, u32)>,
 }
 
 struct Fx<'a> {
@@ -87,6 +90,10 @@ impl Effects for Fx<'_> {
             header.offset = (nth * len) as u32;
             self.sent.push((to, header, own, segment.to_vec(), vec![]));
         }
+    }
+
+    fn behind(&mut self, group: u16, config: u32) {
+        self.bytes.behind.push((group, config));
     }
 
     fn done(&mut self, _: u8, outcome: Outcome) {
@@ -320,14 +327,20 @@ fn a_read_takes_one_round_when_all_is_quiet_and_a_write_two() {
     }
 }
 
-#[test]
-fn a_write_takes_one_round_where_the_switch_knows_the_line_and_two_after_one_was_given_up() {
+/// Of three members, with a switch that chooses stamps, and that may not know the line.
+fn at_once() -> Registers {
     let mut rack = Registers::new((3, 64, true), 1);
     rack.config = rack.config.step(Change::AtOnce(1)).unwrap();
     let mut program = QuorumProgram::default().of_life(1);
     program.count(0, Some(Counted::new(&rack.config)));
     rack.switch = Some(program);
     (0..5).for_each(|node| rack.learn(node));
+    rack
+}
+
+#[test]
+fn a_write_takes_one_round_where_the_switch_knows_the_line_and_two_after_one_was_given_up() {
+    let mut rack = at_once();
     let line = first_line(0);
     let begun = |rack: &mut Registers| {
         rack.packets.clear();
@@ -353,6 +366,36 @@ fn a_write_takes_one_round_where_the_switch_knows_the_line_and_two_after_one_was
     assert_eq!(begun(&mut rack), (Kind::AbdWrite, 0));
     rack.act(4, (0, &[]), |abd, _| abd.abandon(0));
     assert_eq!(begun(&mut rack), (Kind::AbdStamp, 0));
+}
+
+/// A switch that has begun anew knows no stamp of a line, and has chosen one of this write before.
+#[test]
+fn a_write_that_has_its_stamp_ends_by_it_whatever_the_switch_says_then() {
+    let (chosen, other) = (Stamp(9 << 32), Stamp(10 << 32));
+    let mut rack = at_once();
+    rack.nodes[4].1.operand = vec![7; 64];
+    rack.act(4, (0, &[]), |abd, fx| {
+        abd.command(0, Command::Write(first_line(0)), fx)
+    });
+    let (_, request, own, ..) = rack.packets[0].clone();
+    let answer = |rack: &mut Registers, sender: NodeId, stamp: Stamp| {
+        rack.packets.clear();
+        let header = request.answer(Kind::AbdWriteAck, sender);
+        let own = Own { a: stamp.0, ..own };
+        rack.act(4, (0, &[]), |abd, fx| {
+            abd.packet(&header, &own, (0, &[]), fx)
+        });
+        let sent = rack.packets.iter().map(|(_, header, ..)| header.kind);
+        (sent.collect(), rack.nodes[4].1.done.pop())
+    };
+    let nothing = (vec![], None);
+    assert_eq!(answer(&mut rack, 0, Stamp::NONE), nothing, "no switch");
+    assert_eq!(answer(&mut rack, 0, chosen), nothing, "no quorum");
+    assert_eq!(answer(&mut rack, SWITCH, Stamp::NONE), nothing, "late");
+    assert_eq!(answer(&mut rack, 1, other), nothing, "another's");
+    let (rounds, stamp) = (1, chosen);
+    let written = Outcome::Written { rounds, stamp };
+    assert_eq!(answer(&mut rack, 2, chosen), (vec![], Some(written)));
 }
 
 #[test]
