@@ -446,4 +446,42 @@ mod tests {
         assert_eq!(sent, (NEWS_BYTES - 4 * NAMED) / 18);
         assert!(all[sent..].iter().all(Option::is_none) && sent < NAMED);
     }
+
+    #[test]
+    fn a_home_gives_what_it_has_room_and_addresses_for_and_no_more() {
+        let home = HomeId::of(1);
+        let place = home.start().under(Contract::Bounded);
+        let reserve = |stock: &mut Stock, bytes: u64, items: u64| {
+            let own = Own { a: bytes, b: items };
+            stock.reserve(place, &own).map(|(tag, _)| tag)
+        };
+        // Bytes of items.
+        let mut stock = Stock::new(home, 0, 1024);
+        let first = reserve(&mut stock, 8, 64).unwrap();
+        reserve(&mut stock, 64, 8).unwrap();
+        assert_eq!(reserve(&mut stock, 1, 1), Err(Reason::Full));
+        stock.remove(first).unwrap();
+        assert_eq!(reserve(&mut stock, 8, 65), Err(Reason::Full));
+        reserve(&mut stock, 8, 64).unwrap();
+        // Addresses, which are given once.
+        let mut stock = Stock::new(home, 0, 1024);
+        let all: Vec<Tag> = (0..1024 / STEP)
+            .map(|_| reserve(&mut stock, 1, 1).unwrap())
+            .collect();
+        assert_eq!(reserve(&mut stock, 1, 1), Err(Reason::Full));
+        all.iter().for_each(|tag| {
+            stock.remove(*tag).unwrap();
+        });
+        assert_eq!(reserve(&mut stock, 1, 1), Err(Reason::Full));
+        // Regions at a time.
+        let mut stock = Stock::new(home, 0, 1 << 20);
+        let all: Vec<Tag> = (0..MAX_REGIONS)
+            .map(|_| reserve(&mut stock, 1, 1).unwrap())
+            .collect();
+        assert_eq!(reserve(&mut stock, 1, 1), Err(Reason::Full));
+        stock.remove(all[7]).unwrap();
+        assert_eq!(stock.remove(all[7]).err(), Some(Reason::Gone));
+        let next = reserve(&mut stock, 1, 1).unwrap();
+        assert!(!all.contains(&next));
+    }
 }
