@@ -2,7 +2,7 @@
 
 use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
-use rackmem_proto::wire::{Header, Kind, RequesterId, Seq, Tag};
+use rackmem_proto::wire::{Header, Kind, NodeId, Reason, RequesterId, Seq, Tag};
 use std::hash::{DefaultHasher, Hasher};
 
 const REQUESTER: RequesterId = RequesterId { node: 1, slot: 2 };
@@ -71,4 +71,31 @@ fn an_entry_that_is_told_to_move_moves_once() {
     assert_eq!(home.counters().migrated, 1);
     assert_eq!(switch.entries(), 1);
     assert_eq!(home.want(Tag(0)), None);
+}
+
+#[test]
+fn what_a_switch_refuses_is_counted_by_its_reason() {
+    let mut home = home(Some(Migration::default()));
+    let mut switch = program(3);
+    let add = home.want(Tag(0)).expect("its lock is free");
+    switch.handle(&add.header);
+    let mut ask = |kind: Kind, node: NodeId, slot: u16| {
+        let who = RequesterId { node, slot };
+        let request = Header::request(kind, 1, Tag(0), who, Seq(1));
+        let answers = switch.handle(&request);
+        let first = answers.iter().next().expect("an answer").header;
+        let counters = switch.counters();
+        (first.kind, first.reason, counters.locked, counters.invalid)
+    };
+    // Nobody has a copy that could become a writer's.
+    let (_, reason, locked, invalid) = ask(Kind::WriteShared, 1, 0);
+    assert_eq!((reason, locked, invalid), (Reason::Invalid, 0, 1));
+    // One reads, and another one would write.
+    let (kind, reason, ..) = ask(Kind::ReadMiss, 1, 1);
+    assert_eq!((kind, reason), (Kind::ReadMiss, Reason::None));
+    let refused = ask(Kind::WriteMiss, 0, 0);
+    assert_eq!(refused, (Kind::Ack, Reason::Locked, 1, 1));
+    // Readers go on, the lock is theirs.
+    let (kind, ..) = ask(Kind::ReadMiss, 0, 1);
+    assert_eq!(kind, Kind::ReadMiss);
 }
