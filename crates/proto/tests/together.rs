@@ -6,7 +6,7 @@ use rackmem_proto::call::Parcel;
 use rackmem_proto::sabre::transaction::{Plan, Used};
 use rackmem_proto::sabre::{
     Book, Defect, Laid, Memory, Meta, Need, Outcome, Ref, Sabre, Section, Sender, Spot, Values,
-    Words, bytes_with_rows, class_of,
+    Words, bytes_with_rows, class_of, room_of,
 };
 use rackmem_proto::wire::{
     Contract, Copyset, Dest, Header, HomeId, Kind, NodeId, OWN_LEN, Own, RequesterId, Seq, Tag,
@@ -209,11 +209,14 @@ impl Rack {
 
     /// A transaction writes this to these objects: what it sends.
     fn begin(&mut self, objects: &[u64], value: u8) -> Vec<Parcel> {
-        let content = [value; 8];
+        self.begin_with(objects, &[value; 8])
+    }
+
+    fn begin_with(&mut self, objects: &[u64], content: &[u8]) -> Vec<Parcel> {
         let used = objects.iter().map(|nth| Used {
             object: object(*nth),
             read: None,
-            write: Some(&content),
+            write: Some(content),
         });
         let (plan, mut parts) = Plan::of(&used.collect::<Vec<_>>()).unwrap();
         self.coordinator.values.begin_transaction(0, 0, &mut parts);
@@ -299,6 +302,58 @@ fn a_keeper_that_dies_at_any_line_leaves_all_or_nothing() {
 fn the_lines_of_the_last_record_stay_until_the_next_one_is_there() {
     assert!(dies_everywhere(Some(Defect::OneStretch)).is_err());
     assert!(dies_everywhere(Some(Defect::ForgetRecord)).is_err());
+}
+
+/// A keeper that has asked a majority for a line is told of it in the next epoch, when it has asked
+/// for the same line again.
+#[test]
+fn a_line_of_an_ended_epoch_says_nothing_and_the_question_stands() {
+    let mut rack = Rack::new(None);
+    let me = RequesterId {
+        node: COORDINATOR,
+        slot: 1,
+    };
+    let ask = |keeper: &mut Node, epoch: u32| {
+        let header = Header::request(Kind::ObjRead, epoch, object(1).tag, me, Seq(epoch.into()));
+        section(keeper, (epoch, None), (0, &[]), |sabre, fx| {
+            sabre.packet(&header, &rackmem_proto::sabre::own(0, 0, 0), 0, fx);
+            sabre.kept.take_need()
+        })
+        .0
+    };
+    let fetched = |keeper: &mut Node, (line, epoch): (Tag, u32)| {
+        section(keeper, (2, None), (0, &[]), |sabre, fx| {
+            sabre.kept.fetched((line, epoch), &[0; LINE as usize], fx);
+        });
+    };
+    let keeper = &mut rack.keeper;
+    let first = ask(keeper, 1);
+    section(keeper, (2, None), (0, &[]), |sabre, fx| {
+        sabre.enter(Copyset::EMPTY);
+        sabre.settle(Copyset::EMPTY, fx);
+    });
+    let Some(Need::Line(line)) = ask(keeper, 2) else {
+        panic!("a keeper asks for what it has not heard in its epoch");
+    };
+    assert!(matches!(first, Some(Need::Line(is)) if is == line));
+    fetched(keeper, (line, 1));
+    assert!(matches!(ask(keeper, 2), Some(Need::Line(is)) if is == line));
+    fetched(keeper, (line, 1));
+    fetched(keeper, (line, 2));
+    assert!(!matches!(ask(keeper, 2), Some(Need::Line(is)) if is == line));
+}
+
+#[test]
+fn an_object_is_written_to_its_last_byte_and_not_beyond() {
+    let mut rack = Rack::new(None);
+    let room = room_of(LINE) as usize;
+    let sent = rack.begin_with(&[1, 4], &vec![3; room]);
+    assert_eq!(rack.ends(&sent), Some(Outcome::Committed));
+    assert_eq!(rack.read(), [0, 3, 0, 0, 3, 0]);
+    let sent = rack.begin_with(&[1, 4], &vec![5; room + 1]);
+    let ended = rack.ends(&sent);
+    assert!(ended.is_some() && ended != Some(Outcome::Committed));
+    assert_eq!(rack.read(), [0, 3, 0, 0, 3, 0]);
 }
 
 /// Whatever a call says of itself, nothing is changed that it does not bring, and it is answered

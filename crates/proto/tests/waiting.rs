@@ -1,8 +1,9 @@
-//! Threads of one node in line for a lock of its own, and those of them that wait no longer.
+//! Threads of one node in line for a lock of its own, and those of them that wait no longer; and
+//! what a node remembers of another's lock that it has no memory for.
 
 use rackmem_proto::engine::{AtHome, LOCKS, LockFx, LockPart, NodeLock};
-use rackmem_proto::gcp::{Access, Body, Entered, Regions};
-use rackmem_proto::wire::{Contract, Dest, Header, HomeId, NodeId, Tag};
+use rackmem_proto::gcp::{Access, Body, Entered, Known, Regions, Right};
+use rackmem_proto::wire::{Contract, Dest, Header, HomeId, NodeId, Reason, Tag};
 
 const ME: NodeId = 1;
 
@@ -29,9 +30,8 @@ impl LockFx for Seats {
     }
 }
 
-/// A lock in which threads are, who came one after the other.
-fn entered(accesses: &[Access]) -> (NodeLock<u8>, Seats) {
-    let start = HomeId::of(ME).start();
+fn lock(home: NodeId, known: Option<Known>) -> NodeLock<u8> {
+    let start = HomeId::of(home).start();
     let tag = Tag(start.0 | (LOCKS as u64) << Tag::OFFSET_BITS).under(Contract::Locked);
     let part = LockPart {
         node: ME,
@@ -41,7 +41,12 @@ fn entered(accesses: &[Access]) -> (NodeLock<u8>, Seats) {
         implicit: false,
         home: AtHome::of(ME, tag),
     };
-    let mut lock = NodeLock::new(tag, Regions::default(), part, None);
+    NodeLock::new(tag, Regions::default(), part, known)
+}
+
+/// A lock in which threads are, who came one after the other.
+fn entered(accesses: &[Access]) -> (NodeLock<u8>, Seats) {
+    let mut lock = lock(ME, None);
     let mut seats = Seats::default();
     for (seat, access) in (0..).zip(accesses) {
         lock.enter(seat, *access, &mut seats);
@@ -72,4 +77,32 @@ fn readers_behind_a_writer_that_gives_up_come_in_at_once() {
     assert_eq!((&seats.inside[..], lock.waiting()), (&[0][..], 3));
     assert!(lock.give_up(|is| *is == 1, &mut seats));
     assert_eq!((&seats.inside[..], lock.waiting()), (&[0, 2, 3][..], 0));
+}
+
+#[test]
+fn threads_may_come_without_a_section_only_where_none_is_inside_or_waits() {
+    let (mut lock, mut seats) = entered(&[]);
+    assert_eq!(lock.free(), Right::Modified);
+    for access in [Access::Read, Access::Write] {
+        lock.enter(0, access, &mut seats);
+        assert_eq!(lock.free(), Right::None, "{access:?} inside");
+        lock.enter(1, Access::Write, &mut seats);
+        assert_eq!(lock.free(), Right::None, "one waits");
+        lock.leave(access, &mut seats);
+        assert_eq!(lock.free(), Right::None, "the next one is inside");
+        lock.leave(Access::Write, &mut seats);
+        assert_eq!(lock.free(), Right::Modified);
+    }
+    // Who comes next is to be told.
+    lock.came(Access::Write);
+    lock.found(Reason::OwnerDied);
+    assert_eq!(lock.free(), Right::None);
+}
+
+#[test]
+fn what_is_known_of_a_lock_that_was_forgotten_goes_on() {
+    for floor in [0, 7] {
+        let again = lock(2, Some(Known::Abroad(floor))).forgettable(false);
+        assert!(matches!(again, Some(Known::Abroad(is)) if is == floor));
+    }
 }

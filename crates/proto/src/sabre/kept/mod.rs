@@ -220,8 +220,9 @@ impl KeptObjects {
     pub fn fetched(&mut self, (line, epoch): (Tag, u32), value: &[u8], fx: &mut impl Effects) {
         let group = line.home().0;
         // Of a region that has this number since, it says nothing.
-        let asked = self.asked.take() == Some(line);
-        let now = asked && !self.closed && epoch == fx.epoch();
+        let asked = !self.closed && epoch == fx.epoch() && self.asked == Some(line);
+        // Nor does one of an ended epoch, in whose place another may have been asked for.
+        let now = asked && self.asked.take().is_some();
         let Some(region) = self.regions.get_mut(&group).filter(|_| now) else {
             return;
         };
