@@ -73,14 +73,14 @@ impl Kernels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{RequesterId, Seq, Tag};
+    use crate::abd::first_line;
+    use crate::wire::{RequesterId, Seq};
 
     const ME: NodeId = 0;
 
     fn answer(kind: Kind, group: u16, sender: NodeId, flags: Flags) -> Header {
         let requester = RequesterId { node: ME, slot: 0 };
-        let tag = Tag(crate::abd::first_line(group).0);
-        let mut header = Header::request(kind, 0, tag, requester, Seq(1));
+        let mut header = Header::request(kind, 0, first_line(group), requester, Seq(1));
         (header.sender, header.flags) = (sender, flags);
         header
     }

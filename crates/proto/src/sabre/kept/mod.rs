@@ -219,11 +219,11 @@ impl KeptObjects {
     /// A majority has this line, as of this epoch.
     pub fn fetched(&mut self, (line, epoch): (Tag, u32), value: &[u8], fx: &mut impl Effects) {
         let group = line.home().0;
-        // Of a region that has this number since, it says nothing.
-        let asked = !self.closed && epoch == fx.epoch() && self.asked == Some(line);
-        // Nor does one of an ended epoch, in whose place another may have been asked for.
-        let now = asked && self.asked.take().is_some();
-        let Some(region) = self.regions.get_mut(&group).filter(|_| now) else {
+        // Of a region that has this number since, it says nothing. Nor does one of an ended epoch,
+        // in whose place another may have been asked for.
+        let now = !self.closed && epoch == fx.epoch();
+        let asked = self.asked.take_if(|asked| now && *asked == line).is_some();
+        let Some(region) = self.regions.get_mut(&group).filter(|_| asked) else {
             return;
         };
         let nth = (line.offset() / u64::from(region.line.max(1))) as u32;
