@@ -11,6 +11,7 @@
 //! | [`run`], [`stop`] | the benches themselves, and their end before they are through |
 //! | [`report`], [`machine`], [`table`] | one JSON object a bench, and a table for people |
 
+pub mod busy;
 pub mod delegated;
 pub mod histogram;
 pub mod judged;

@@ -2,6 +2,7 @@
 //! or bare messages through shared memory.
 
 use super::{BenchError, Progress, Result, miss_many};
+use crate::busy::Busy;
 use crate::histogram::Histogram;
 use crate::plain;
 use crate::report::Report;
@@ -26,6 +27,10 @@ pub struct Options {
     pub rounds: usize,
     /// Rounds go on for so long instead.
     pub duration: Option<Duration>,
+    /// Threads that compute meanwhile.
+    pub busy: usize,
+    /// The thread that measures keeps the turns of the processor that it has by itself.
+    pub usual_turns: bool,
 }
 
 impl Options {
@@ -43,6 +48,8 @@ impl Options {
             blocks,
             rounds,
             duration: None,
+            busy: 0,
+            usual_turns: false,
         }
     }
 }
@@ -140,6 +147,10 @@ fn side_by_side(report: &mut Report, options: &Options, progress: Progress<'_>) 
 
 /// Runs it. Node 0 is home of all blocks and takes no other part.
 pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Result<()> {
+    let _busy = Busy::start(options.busy)?;
+    if options.usual_turns {
+        rackmem::waiting::short_turns(false);
+    }
     let usual = |pause, baseline: Option<&'static str>| Pace {
         name: "",
         pause,

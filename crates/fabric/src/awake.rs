@@ -15,6 +15,7 @@
 //! A thread that can leave what else it has to do to another thread ([`before_sleep`]) looks less
 //! long: after two turns of others it sleeps.
 
+use crate::turns;
 use crate::work::{self, What};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -107,7 +108,11 @@ impl Awake {
     #[inline]
     pub fn begin(spin: Duration) -> Awake {
         WAITS.0.fetch_add(1, Relaxed);
-        BEGUN.set(BEGUN.get().wrapping_add(1));
+        let begun = BEGUN.get();
+        if begun == 0 {
+            turns::first_wait();
+        }
+        BEGUN.set(begun.wrapping_add(1));
         let began = Instant::now();
         let crowded = CROWDED_UNTIL.get().is_some_and(|until| began < until);
         Awake {

@@ -205,3 +205,23 @@ fn memory_is_given_out_once_a_call() {
     assert!(home.handle(&late, 0).0.is_empty(), "of its last life");
     assert_eq!(given(&mut home, &anew).tag, tag);
 }
+
+/// A home may leave while other nodes have nothing of its memory: neither a copy nor an event.
+#[test]
+fn a_home_is_held_by_copies_and_events_of_other_nodes() {
+    let mut home = home();
+    assert!(!home.is_held_elsewhere());
+    let mut reads = |node, sharers| {
+        let read = request(Kind::ReadMiss, X, node, 1);
+        home.handle(&read, 0);
+        let during = home.is_held_elsewhere();
+        home.handle(&unlock(read, GlobalStatus::Shared, Copyset(sharers)), 0);
+        (during, home.is_held_elsewhere())
+    };
+    assert_eq!(reads(0, 0b001), (true, false), "its own copy is its own");
+    assert_eq!(reads(2, 0b101), (true, true));
+    let evict = request(Kind::EvictShared, X, 2, 2);
+    home.handle(&evict, 0);
+    home.handle(&unlock(evict, GlobalStatus::Shared, Copyset(0b001)), 0);
+    assert!(!home.is_held_elsewhere());
+}

@@ -4,7 +4,7 @@ use super::current_view::Looked;
 use super::duty::Duty;
 use super::term::Term;
 use super::{Links, MembershipError, Result, Role, Standing, Store, View};
-use rackmem_fabric::Whole;
+use rackmem_fabric::{Whole, short_turns};
 use rackmem_proto::membership::{Member, Observed, Timing};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -183,7 +183,10 @@ impl Keeper {
 
     fn spawn(&mut self, what: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
         let name = format!("rackmem-{what}");
-        let thread = std::thread::Builder::new().name(name).spawn(run);
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            short_turns(true);
+            run();
+        });
         self.threads.push(thread.map_err(MembershipError::Thread)?);
         Ok(())
     }

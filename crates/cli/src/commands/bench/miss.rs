@@ -23,6 +23,13 @@ pub struct MissArgs {
     #[arg(long, value_name = "N", conflicts_with = "duration")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rounds: Option<u32>,
+    /// Let N threads compute meanwhile, as other programs of a busy machine do
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u16).range(0..=256))]
+    busy: u16,
+    /// Let the thread that measures have no short turns of the processor, as others that wait have
+    #[arg(long)]
+    usual_turns: bool,
     #[command(flatten)]
     pub often: Often<1, 0>,
 }
@@ -34,6 +41,8 @@ pub fn run(args: &MissArgs, report: &mut Report, progress: Progress<'_>) -> Benc
         block_size: usize::try_from(args.block_size).unwrap_or(usize::MAX),
         rounds: args.rounds.map_or(suited.rounds, |rounds| rounds as usize),
         duration: args.often.duration,
+        busy: args.busy.into(),
+        usual_turns: args.usual_turns,
         ..suited
     };
     miss::run(&options, report, progress)

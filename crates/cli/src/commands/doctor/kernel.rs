@@ -35,7 +35,25 @@ pub const CHECKS: &[Check] = &[
         without: "a thread that waits for another one wakes late: misses over shared memory take two \
                   to three times as long, and those over UDP up to twice",
     },
+    Check {
+        name: "short turns",
+        probe: short_turns,
+        enable: "boot Linux 6.12 or later",
+        without: "where other programs want the processors, agents and the switch wait for the end \
+                  of their turns: a miss takes milliseconds instead of microseconds",
+    },
 ];
+
+fn short_turns() -> Finding {
+    // By a thread of its own, since it would keep them.
+    let given = std::thread::spawn(|| rackmem::waiting::short_turns(true)).join();
+    let given = given.unwrap_or(false);
+    let detail = match given {
+        true => "threads that others wait for have the processor at once",
+        false => "the kernel gives turns of one length",
+    };
+    Finding::found_if(given, State::Limited, detail)
+}
 
 fn xdp() -> Finding {
     let named = [
