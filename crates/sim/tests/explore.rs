@@ -319,6 +319,17 @@ const CAUGHT: [(Mutation, &str, &str); CASES] = [
         "directory covers caches",
     ),
     (Mutation::AnswerAndKeep, "kernel-upgrade", "single writer"),
+    (Mutation::ProvideOld, "kernel-provides", "data value"),
+    (
+        Mutation::Node(Defect::ShowReturned),
+        "kernel-moves",
+        "data value",
+    ),
+    (
+        Mutation::Node(Defect::ShowInNext),
+        "kernel-provides-later",
+        "data value",
+    ),
     (
         Mutation::Node(Defect::InstallInPart),
         "home-segments",

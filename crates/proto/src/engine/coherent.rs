@@ -121,17 +121,23 @@ impl<H: CoherentHost> Protocol<H> for FlowCc {
     fn enter(host: &mut H, members: Members) {
         let forgets = host.defect() == Some(Defect::ForgetRescued);
         let moves_on = host.defect() == Some(Defect::MoveOn);
-        each_home(host, |home| {
-            // An entry that begins to move is locked until the switch answers. There may be none,
-            // and until all members go on nobody can say that there is.
-            if !moves_on {
-                home.agent.set_migration(None);
-            }
-            if forgets {
-                home.agent.forget_rescued();
-            }
-            home.agent.freeze(members.epoch);
-        });
+        let shows = host.defect() == Some(Defect::ShowInNext);
+        for shard in host.shards().all() {
+            host.home(shard, |home, memory| {
+                // An entry that begins to move is locked until the switch answers. There may be
+                // none, and until all members go on nobody can say that there is.
+                if !moves_on {
+                    home.agent.set_migration(None);
+                }
+                if forgets {
+                    home.agent.forget_rescued();
+                }
+                if !shows {
+                    memory.hide_all();
+                }
+                home.agent.freeze(members.epoch);
+            });
+        }
         if host.defect() != Some(Defect::KeepExecuted) {
             host.copies(Copies::enter);
         }

@@ -29,6 +29,13 @@ pub trait Memory {
     fn can_operate(&self, tag: Tag) -> bool;
     /// Does it; what the word was before.
     fn operate(&mut self, tag: Tag) -> u64;
+    /// The switch decides about this block from now on, so that home is only asked for its bytes:
+    /// where the kernel answers that, it has them from here on, and what is put in place of them.
+    fn show(&mut self, _tag: Tag) {}
+    /// It does not any more: the kernel has them no longer when this returns.
+    fn hide(&mut self, _tag: Tag) {}
+    /// The same of all blocks: the epoch is over.
+    fn hide_all(&mut self) {}
 }
 
 /// What has become of a packet.
@@ -71,6 +78,13 @@ impl Home {
             }
             _ => self.agent.serve(header, len, outputs),
         };
+        if matches!(header.kind, Kind::AddAck | Kind::RemoveAck) {
+            match self.agent.is_away(header.tag) {
+                true => memory.show(header.tag),
+                false if defect == Some(Defect::ShowReturned) => {}
+                false => memory.hide(header.tag),
+            }
+        }
         let accepted = lost && !self.agent.lost(header.tag);
         if accepted && header.offset == ACCEPT_EMPTY {
             memory.clear(header.tag);

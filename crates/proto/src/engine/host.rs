@@ -155,6 +155,11 @@ defects! {
     ForgetNext,
     /// A node does not ask again for what threads wait for when all homes serve in a new epoch.
     ForgetWaiting,
+    /// A block that the switch has given back stays with the kernel of its home's host, which is
+    /// not told what is written in place.
+    ShowReturned,
+    /// So does one when an epoch ends.
+    ShowInNext,
     /// A keeper serves a block of a home that a group keeps before it has put that in place.
     ServeUnplaced,
     /// What was in place in an earlier epoch is taken for what a majority has.

@@ -268,6 +268,13 @@ impl HomeAgent {
         Some((entry.lock, entry.status, entry.copyset, entry.away()))
     }
 
+    /// Whether the switch decides about requests for a block, or may: then home is asked for its
+    /// bytes only, and nobody writes home's memory in place.
+    pub fn is_away(&self, tag: Tag) -> bool {
+        let entry = self.directory.look(tag);
+        self.findings.is_none() && entry.is_some_and(|entry| entry.away())
+    }
+
     /// Everything that decides what it will do, for explorers of all states:
     /// not what it has counted.
     pub fn fingerprint(&self, into: &mut impl Hasher) {

@@ -25,6 +25,7 @@ mod shadow;
 mod shards;
 mod storing;
 pub mod tables;
+pub mod twin;
 
 pub use answering::{Answering, MakeAnswering};
 pub use cache_agent::LocalStatus;

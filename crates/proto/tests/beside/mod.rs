@@ -75,8 +75,18 @@ impl Words for Racing<'_> {
 /// them: how often it answered, and how often it passed. `says`: what the agent says, from so many
 /// stores on; each but the first is what an act has made of it.
 pub fn race(
+    stores: (&[u64], &[(usize, u64)]),
+    says: &[(usize, Option<Said>)],
+    read: impl Fn(&Racing<'_>) -> Option<Said>,
+) -> (u32, u32) {
+    race_as(stores, says, by_agent, read)
+}
+
+/// The same of answers that the agent would have sent so.
+pub fn race_as(
     (before, stores): (&[u64], &[(usize, u64)]),
     says: &[(usize, Option<Said>)],
+    by_agent: impl Fn(Said) -> Said,
     read: impl Fn(&Racing<'_>) -> Option<Said>,
 ) -> (u32, u32) {
     let made: Vec<usize> = says.iter().map(|says| says.0).collect();

@@ -147,7 +147,7 @@ pub struct Scenario {
     /// Whether a rebuild is explored packet by packet: nodes only, a switch may only die,
     /// and failures come in the order of their list, each once.
     pub inside: bool,
-    /// Whether kernels answer for cache agents what they can.
+    /// Whether kernels answer for cache agents and homes what they can.
     pub in_kernel: bool,
     /// Segments that a block travels in, 1 or 2.
     pub segments: u8,

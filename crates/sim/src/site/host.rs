@@ -98,7 +98,7 @@ pub struct Site<B: Form, X = Product> {
     pub locks: Locks<B>,
     /// What it has of the protocols that it speaks.
     pub part: X,
-    /// Whether the kernel of its host answers for its cache agent what it can.
+    /// Whether the kernel of its host answers for its agents what it can.
     pub in_kernel: bool,
     /// A defect.
     pub mutation: Option<Mutation>,
@@ -126,11 +126,31 @@ pub struct Memory<B: Form> {
     gathered: Load<B>,
     /// What was where a requester that keeps no copy has put a block.
     found: Option<B>,
+    /// Blocks of it that the kernel of the host has as well.
+    pub(super) twins: Twins<B>,
+}
+
+/// See [`Memory`].
+#[derive(Clone)]
+pub(super) struct Twins<B> {
+    pub blocks: BTreeMap<Tag, B>,
+    /// The kernel answers for the home.
+    pub here: bool,
+    /// A defect: what comes home does not come to them.
+    pub stay: bool,
 }
 
 impl<B: Form> Memory<B> {
     pub(super) fn block(&mut self, tag: Tag) -> &mut B {
         self.blocks.entry(tag).or_insert_with(B::zeroes)
+    }
+
+    /// What a packet has brought home of a block that the switch decides about.
+    fn follow(&mut self, tag: Tag) {
+        let Twins { blocks, stay, .. } = &mut self.twins;
+        if let (Some(twin), false) = (blocks.get_mut(&tag), *stay) {
+            *twin = self.blocks.get(&tag).cloned().unwrap_or_else(B::zeroes);
+        }
     }
 }
 
@@ -142,14 +162,17 @@ impl<B: Form> engine::Memory for Memory<B> {
             let block = self.blocks.entry(header.tag).or_insert_with(B::zeroes);
             block.put(header.offset, body);
         }
+        self.follow(header.tag);
     }
 
     fn put(&mut self, tag: Tag, bytes: &B) {
         *self.block(tag) = bytes.clone();
+        self.follow(tag);
     }
 
     fn clear(&mut self, tag: Tag) {
         *self.block(tag) = B::zeroes();
+        self.follow(tag);
     }
 
     fn gather(&mut self, tag: Tag) -> bool {
@@ -179,6 +202,21 @@ impl<B: Form> engine::Memory for Memory<B> {
         let block = self.blocks.entry(tag).or_insert_with(B::zeroes);
         self.found = Some(block.clone());
         block.operate(body)
+    }
+
+    fn show(&mut self, tag: Tag) {
+        if self.twins.here {
+            let block = self.block(tag).clone();
+            self.twins.blocks.entry(tag).or_insert(block);
+        }
+    }
+
+    fn hide(&mut self, tag: Tag) {
+        self.twins.blocks.remove(&tag);
+    }
+
+    fn hide_all(&mut self) {
+        self.twins.blocks.clear();
     }
 }
 
@@ -221,6 +259,11 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
                 came: None,
                 gathered: Load::Nothing,
                 found: None,
+                twins: Twins {
+                    blocks: BTreeMap::new(),
+                    here: false,
+                    stay: false,
+                },
             },
             copies: Copies::new(true),
             migrating: None,
@@ -260,6 +303,8 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
         if self.in_kernel && self.answered_in_kernel(header) {
             return;
         }
+        self.memory.twins.here = self.in_kernel;
+        self.memory.twins.stay = self.mutation == Some(Mutation::ProvideOld);
         self.memory.came = Some((*header, body));
         engine::packet(self, header);
         self.memory.came = None;
@@ -344,6 +389,9 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
         self.copies.fingerprint(into);
         self.cache.fingerprint(into);
         (&self.memory.blocks, &self.recovery).hash(into);
+        if self.in_kernel {
+            self.memory.twins.blocks.hash(into);
+        }
     }
 }
 

@@ -74,6 +74,8 @@ pub enum Mutation {
     AnswerUnnoted,
     /// It acknowledges and leaves the copy.
     AnswerAndKeep,
+    /// What comes home does not come to the kernel that answers for the home.
+    ProvideOld,
     /// One of locks, as their host may have it.
     Lock(LockDefect),
     /// One of what the engine does with locks.
@@ -115,12 +117,15 @@ impl Mutation {
         all.chain(&Self::OF_AN_ACCESS).copied()
     }
 
-    /// Those of a kernel that answers for a cache agent.
-    pub const OF_THE_KERNEL: [Mutation; 4] = [
+    /// Those of a kernel that answers for a cache agent, or for a home.
+    pub const OF_THE_KERNEL: [Mutation; 7] = [
         Mutation::AnswerAnyEpoch,
         Mutation::AnswerAgain,
         Mutation::AnswerUnnoted,
         Mutation::AnswerAndKeep,
+        Mutation::ProvideOld,
+        Mutation::Node(Defect::ShowReturned),
+        Mutation::Node(Defect::ShowInNext),
     ];
 
     /// Those of what a thread does that found no usable copy.

@@ -107,6 +107,20 @@ pub const EPOCHS: &[Scenario] = &[
         ..BASE
     },
     Scenario {
+        name: "kernel-provides-later",
+        shows: "the kernel of a home's host gives blocks in no epoch that is over, and nothing older than what home has",
+        programs: &[on(0, &[WriteInPlace(0)]), on(1, &[Read(0), Evict(0)])],
+        homes: &[0],
+        in_switch: &[0],
+        in_kernel: true,
+        failures: &[Failure::Nothing],
+        budget: and_epochs(and_moves(NONE, 1), 1),
+        deep: and_epochs(and_moves(SOME, 1), 1),
+        sometimes: &[AnsweredInKernel, Fenced, Migrated],
+        size: size(85_938, 199_909),
+        ..SWITCH
+    },
+    Scenario {
         name: "epoch-evictions",
         shows: "dirty data on its way home is not lost when an epoch ends (§5.4)",
         programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Read(0), Evict(0)])],

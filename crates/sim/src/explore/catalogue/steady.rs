@@ -139,6 +139,30 @@ pub const STEADY: &[Scenario] = &[
         ..BASE
     },
     Scenario {
+        name: "kernel-provides",
+        shows: "the kernel of a home's host gives blocks whose entries the switch has, as they have come home",
+        programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Read(0), Evict(0)])],
+        homes: &[0],
+        in_switch: &[0],
+        in_kernel: true,
+        sometimes: &[AnsweredInKernel, EvictedDirty, RefusedInvalid],
+        size: size(842_400, 2_726_369),
+        ..SWITCH
+    },
+    Scenario {
+        name: "kernel-moves",
+        shows: "the same while entries move: what the switch has given back is written in place",
+        programs: &[on(0, &[WriteInPlace(0)]), on(1, &[Read(0), Evict(0)])],
+        homes: &[0],
+        in_switch: &[0],
+        in_kernel: true,
+        budget: and_moves(NONE, 2),
+        deep: and_moves(SOME, 2),
+        sometimes: &[AnsweredInKernel, Migrated, Returned],
+        size: size(107_814, 259_119),
+        ..SWITCH
+    },
+    Scenario {
         name: "home-evictions",
         shows: "evictions race with requests for the same block",
         programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Read(0), Evict(0)])],
