@@ -13,7 +13,7 @@ fn main() {
 mod compiler {
     use rackmem_proto::abd::{GROUPS, mirror};
     use rackmem_proto::bi::cached::{MAX_ITEM, shelf};
-    use rackmem_proto::flowcc::desk;
+    use rackmem_proto::flowcc::{desk, twin};
     use rackmem_proto::sabre::class_bytes;
     use rackmem_proto::switch::crc32;
     use rackmem_proto::wire::Flags;
@@ -147,6 +147,26 @@ mod compiler {
         ] {
             text.push_str(&format!("#define MIRROR_{what} {number}\n"));
         }
+        // Where blocks lie that the switch decides about.
+        let [block, sets, node, epoch, addresses, macs, incarnations] = twin::FRONT;
+        let [version, name] = twin::PLACE;
+        for (what, number) in [
+            ("SLAB", twin::TWIN_SLAB),
+            ("BLOCK_MOST", twin::TWIN_BLOCK.into()),
+            ("WAYS", twin::WAYS as u64),
+            ("BLOCK", block as u64),
+            ("SETS", sets as u64),
+            ("NODE", node as u64),
+            ("EPOCH", epoch as u64),
+            ("ADDRESSES", addresses as u64),
+            ("MACS", macs as u64),
+            ("INCARNATIONS", incarnations as u64),
+            ("VERSION", version as u64),
+            ("NAME", name as u64),
+        ] {
+            text.push_str(&format!("#define TWIN_{what} {number}\n"));
+        }
+        text.push_str(&format!("#define TWIN_SPREAD {:#x}ull\n", twin::SPREAD));
         text.push_str(&format!("#define FLAGS_KNOWN {:#x}\n", Flags::KNOWN));
         // Bytes of objects by the class of their slab; of class 0 there are none.
         let classes = (1..=u8::MAX).map_while(class_bytes);

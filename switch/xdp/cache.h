@@ -79,14 +79,15 @@ always struct wire_header *bare_packet(struct xdp_md *ctx)
 }
 
 /// Where packets of a node come from is where it is reached. Its address is the rack's file's.
-always void learn(struct desk *desk, const struct ethhdr *eth, const struct iphdr *ip, const struct wire_header *wire)
+always void learn(const __u64 *addresses, __u64 *macs, const struct ethhdr *eth, const struct iphdr *ip,
+		  const struct wire_header *wire)
 {
 	__u32 sender = bpf_ntohs(wire->sender);
-	if (sender >= MAX_NODES || desk->words[DESK_ADDRESSES + sender] != ip->saddr)
+	if (sender >= MAX_NODES || addresses[sender] != ip->saddr)
 		return;
 	__u64 mac = 0;
 	__builtin_memcpy(&mac, eth->h_source, 6);
-	__u64 *known = &desk->words[DESK_MACS + (sender & (MAX_NODES - 1))];
+	__u64 *known = &macs[sender & (MAX_NODES - 1)];
 	if (load(known) != mac)
 		*(volatile __u64 *)known = mac;
 }
@@ -174,7 +175,7 @@ always int cached(struct xdp_md *ctx)
 	struct ethhdr *eth = frame;
 	const struct iphdr *ip = frame + 14;
 	const struct udphdr *udp = frame + 34;
-	learn(desk, eth, ip, wire);
+	learn(&desk->words[DESK_ADDRESSES], &desk->words[DESK_MACS], eth, ip, wire);
 	__u64 tag = bpf_be64_to_cpu(wire->tag), agent = 0;
 	__builtin_memcpy(&agent, &ip->daddr, 4);
 	__builtin_memcpy((void *)&agent + 4, &udp->dest, 2);

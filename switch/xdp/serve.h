@@ -96,11 +96,11 @@ always __u64 load(const __u64 *word)
 	return *(const volatile __u64 *)word;
 }
 
-/// The frame, if it is a datagram for the home.
-always void *frame_for(struct xdp_md *ctx, const struct home *home)
+/// The frame, if it is a datagram for the home, and so long at least.
+always void *frame_for(struct xdp_md *ctx, const struct home *home, __u32 len)
 {
 	void *frame = (void *)(long)ctx->data;
-	if (frame + FRAME_LEN > (void *)(long)ctx->data_end)
+	if (frame + len > (void *)(long)ctx->data_end)
 		return NULL;
 	const struct ethhdr *eth = frame;
 	const struct iphdr *ip = frame + 14;
@@ -162,12 +162,18 @@ always bool copy_lines(struct xdp_md *ctx, const void *slab, __u32 slab_bytes, _
 	return true;
 }
 
+/// There is no sum over the packet any more: what lies in the room behind it has changed.
+always void unsummed(void *frame)
+{
+	((struct udphdr *)(frame + 34))->check = 0;
+}
+
 /// A packet over which an answer was copied is the agent's after all, as it came. Behind it there is room, which only a sum would
 /// read.
 always void as_it_came(void *frame, struct own asked)
 {
 	*(struct own *)(frame + OWN_AT) = asked;
-	((struct udphdr *)(frame + 34))->check = 0;
+	unsummed(frame);
 }
 
 /// From this agent to that socket, with so long a payload: all that lies around it but MACs.

@@ -33,6 +33,18 @@ pub fn node(metrics: &NodeMetrics) -> Value {
                 "again": kernel.again,
             },
         })),
+        "kernel_blocks": metrics.kernel_blocks.map(|kernel| json!({
+            "blocks": kernel.blocks,
+            "answered": kernel.answered,
+            "passed": {
+                "elsewhere": kernel.elsewhere,
+                "locked": kernel.locked,
+                "not_of_now": kernel.not_of_now,
+                "no_way": kernel.no_way,
+                "torn": kernel.torn,
+                "no_room": kernel.no_room,
+            },
+        })),
         "provided": metrics.provided,
         "retransmissions": metrics.retransmissions,
         "chunks": metrics.chunks,

@@ -72,7 +72,9 @@
 //! ```
 
 pub use crate::bytes::desk::KernelCacheCounts;
-pub use crate::data_plane::kernel::reads::{KernelItemCounts, KernelLineCounts, KernelReadCounts};
+pub use crate::data_plane::kernel::reads::{
+    KernelBlockCounts, KernelItemCounts, KernelLineCounts, KernelReadCounts,
+};
 pub use crate::data_plane::kernel::{KernelMetrics, KernelPlace};
 pub use crate::host::families::{
     Metric, MetricKind, MetricUnit, NODE_METRICS, PROCESS_METRICS, SWITCH_METRICS,

@@ -29,7 +29,8 @@ pub use error::{Error, Result};
 pub use layout::{Address, KernelFaults, LOCK_WAYS, WAYS};
 pub use load::Switch;
 pub use objects::{
-    ItemReadCounts, LineReadCounts, MOST_SLABS, ObjectReads, ReadCounts, Served, Sizes,
+    BlockReadCounts, ItemReadCounts, LineReadCounts, MOST_SLABS, ObjectReads, ReadCounts, Served,
+    Sizes,
 };
 pub use order::Order;
 pub use run::{Ran, Verdict, to_switch};

@@ -1,5 +1,6 @@
-//! Reads of a home's objects, of its items of bounded memory, and of a member's lines of replicated
-//! memory, answered in the kernel of its host (`switch/xdp/objects.bpf.c`, `items.h`, `lines.h`).
+//! Reads of a home's objects, of its items of bounded memory, of a member's lines of replicated
+//! memory, and of a home's blocks that the switch has granted, answered in the kernel of its host
+//! (`switch/xdp/objects.bpf.c`, `items.h`, `lines.h`, `blocks.h`).
 //!
 //! The home's memory for objects is a map of the program, which the home's process maps
 //! ([`ObjectReads::memory`]) and writes as it writes any memory. What the program does not answer
@@ -65,6 +66,25 @@ pub struct LineReadCounts {
     pub no_room: u64,
 }
 
+/// What became of requests for blocks that came to the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BlockReadCounts {
+    /// Blocks that were sent.
+    pub answered: u64,
+    /// Passed to the agent: the block is not here.
+    pub elsewhere: u64,
+    /// It was being written.
+    pub locked: u64,
+    /// Of another epoch or life of a node.
+    pub not_of_now: u64,
+    /// Where its requester is reached is not known.
+    pub no_way: u64,
+    /// It was written, or came home, while it was copied.
+    pub torn: u64,
+    /// The frame could not be made longer.
+    pub no_room: u64,
+}
+
 /// How much memory a program has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
@@ -76,6 +96,8 @@ pub struct Sizes {
     pub items: u32,
     /// Slabs of lines of replicated memory.
     pub lines: u32,
+    /// Slabs of blocks.
+    pub blocks: u32,
 }
 
 /// Whose objects they are.
@@ -118,11 +140,13 @@ pub struct ObjectReads {
     objects: MapData,
     items: MapData,
     lines: MapData,
+    blocks: MapData,
     cache: [MapData; 3],
     home: Array<MapData, [u8; 24]>,
     counters: PerCpuArray<MapData, [u64; 8]>,
     item_counters: PerCpuArray<MapData, [u64; 7]>,
     line_counters: PerCpuArray<MapData, [u64; 6]>,
+    block_counters: PerCpuArray<MapData, [u64; 7]>,
     slabs: u32,
 }
 
@@ -144,6 +168,7 @@ impl ObjectReads {
             sets: 1,
             items: 0,
             lines: 0,
+            blocks: 0,
         })
     }
 
@@ -165,6 +190,7 @@ impl ObjectReads {
             sets,
             items,
             lines,
+            blocks,
         } = sizes;
         if !cfg!(target_arch = "x86_64") {
             let why = "reads in the kernel need a processor that keeps loads in order (x86-64)";
@@ -178,6 +204,7 @@ impl ObjectReads {
             .map_max_entries("OBJECTS", slabs + 1)
             .map_max_entries("ITEMS", items.saturating_add(1))
             .map_max_entries("LINES", lines.saturating_add(1))
+            .map_max_entries("BLOCKS", blocks.saturating_add(1))
             .map_max_entries("TAGS", sets.max(1))
             .map_max_entries("CONTROLS", sets.max(1))
             .load(object)?;
@@ -191,16 +218,19 @@ impl ObjectReads {
         let objects = array("OBJECTS")?;
         let items = array("ITEMS")?;
         let lines = array("LINES")?;
+        let blocks = array("BLOCKS")?;
         let cache = [array("DESK")?, array("TAGS")?, array("CONTROLS")?];
         Ok(ObjectReads {
             objects,
             items,
             lines,
+            blocks,
             cache,
             home: Array::try_from(take(&mut ebpf, "HOME")?)?,
             counters: PerCpuArray::try_from(take(&mut ebpf, "COUNTERS")?)?,
             item_counters: PerCpuArray::try_from(take(&mut ebpf, "ITEM_COUNTERS")?)?,
             line_counters: PerCpuArray::try_from(take(&mut ebpf, "LINE_COUNTERS")?)?,
+            block_counters: PerCpuArray::try_from(take(&mut ebpf, "BLOCK_COUNTERS")?)?,
             ebpf,
             slabs,
         })
@@ -233,6 +263,14 @@ impl ObjectReads {
     /// [`Error::Map`].
     pub fn lines(&self) -> Result<File> {
         file(&self.lines)
+    }
+
+    /// The same of blocks: what all have in common, as long as a slab, and slabs.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn blocks(&self) -> Result<File> {
+        file(&self.blocks)
     }
 
     /// What is to be mapped of a cache: its desk (`rackmem_proto::flowcc::desk`), tags and control
@@ -355,6 +393,33 @@ impl ObjectReads {
             locked,
             torn,
             elsewhere,
+            no_room,
+        })
+    }
+
+    /// What it has counted of blocks.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn block_counts(&self) -> Result<BlockReadCounts> {
+        let processors = self.block_counters.get(&0, 0)?;
+        let sum = |at: usize| processors.iter().map(|one| one[at]).sum();
+        let [
+            answered,
+            elsewhere,
+            locked,
+            not_of_now,
+            no_way,
+            torn,
+            no_room,
+        ] = std::array::from_fn(sum);
+        Ok(BlockReadCounts {
+            answered,
+            elsewhere,
+            locked,
+            not_of_now,
+            no_way,
+            torn,
             no_room,
         })
     }

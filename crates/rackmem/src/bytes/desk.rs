@@ -80,7 +80,7 @@ pub(crate) struct SharedCache {
 
 /// An address as it lies in a packet.
 #[cfg(any(test, feature = "xdp"))]
-fn as_it_comes(addr: Ipv4Addr) -> u64 {
+pub(crate) fn as_it_comes(addr: Ipv4Addr) -> u64 {
     u32::from_ne_bytes(addr.octets()).into()
 }
 

@@ -16,6 +16,7 @@ mod runs;
 pub(crate) mod shelf;
 pub(crate) mod shown;
 pub(crate) mod table;
+pub(crate) mod twins;
 pub(crate) mod value;
 pub(crate) mod whole;
 pub mod window;

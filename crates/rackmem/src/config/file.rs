@@ -46,6 +46,7 @@ struct File {
     object_memory: Option<Size>,
     bounded_memory: Option<Size>,
     replicated_memory: Option<Size>,
+    coherent_memory: Option<Size>,
     kernel_cache: Option<bool>,
 }
 
@@ -202,6 +203,7 @@ impl Config {
                     file.object_memory,
                     file.bounded_memory,
                     file.replicated_memory,
+                    file.coherent_memory,
                 ),
             )?,
             kernel_cache: file.kernel_cache.unwrap_or(default.kernel_cache),

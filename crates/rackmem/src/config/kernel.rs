@@ -1,7 +1,8 @@
 //! What runs in the kernel of a host.
 
-use super::Size;
+use super::{Config, Size};
 use crate::error::OpenError;
+use rackmem_proto::flowcc::twin::Twins;
 use rackmem_proto::sabre::SLAB;
 
 /// Where in the kernel.
@@ -36,9 +37,10 @@ impl std::str::FromStr for KernelMode {
     }
 }
 
-/// Reads of a node's objects, of its items of bounded memory, and of the lines of replicated memory
-/// that it keeps copies of, that the kernel of its host answers: no thread of the node is woken,
-/// and it may compute, sleep or be stopped meanwhile. Over UDP, with root and a build with the
+/// Reads of a node's objects, of its items of bounded memory, of the lines of replicated memory
+/// that it keeps copies of, and of blocks of its home that the switch decides about,
+/// that the kernel of its host answers: no thread of the node is woken, and it may compute,
+/// sleep or be stopped meanwhile. Over UDP, with root and a build with the
 /// feature `xdp`. `docs/xdp.md` tells more.
 ///
 /// ```
@@ -46,7 +48,8 @@ impl std::str::FromStr for KernelMode {
 /// use rackmem::{Config, KernelMode, KernelReads};
 ///
 /// let text = "nodes = ['10.0.0.1:7401']\nkernel_reads = 'eth0'\n\
-///     object_memory = '256M'\nbounded_memory = '1M'\nreplicated_memory = '2M'";
+///     object_memory = '256M'\nbounded_memory = '1M'\nreplicated_memory = '2M'\n\
+///     coherent_memory = '4M'";
 /// let mut config = Config::parse(text)?;
 /// assert_eq!(config.kernel_reads().unwrap().memory, 256 << 20);
 /// config.set_kernel_reads("eth1/skb")?;
@@ -56,6 +59,7 @@ impl std::str::FromStr for KernelMode {
 ///     memory: 256 << 20,
 ///     bounded: 1 << 20,
 ///     replicated: 2 << 20,
+///     coherent: 4 << 20,
 /// };
 /// assert_eq!(config.kernel_reads(), Some(&expected));
 /// # Ok(())
@@ -78,10 +82,15 @@ pub struct KernelReads {
     /// Bytes of memory for lines of replicated memory, which the kernel takes at once. Groups for
     /// which there is no room there are read by packets to the node's agent.
     pub replicated: u64,
+    /// Bytes of memory for blocks of at most 1 KiB whose entries the switch has, which the kernel
+    /// takes at once in a rack with a switch and such blocks. Blocks for which there is no room
+    /// there are asked for by packets to the node's agent.
+    pub coherent: u64,
 }
 
-/// Bytes of memory that a program has: for objects, items and lines, as far as somebody has said.
-pub(crate) type Sizes<T> = (Option<T>, Option<T>, Option<T>);
+/// Bytes of memory that a program has: for objects, items, lines and blocks, as far as somebody has
+/// said.
+pub(crate) type Sizes<T> = (Option<T>, Option<T>, Option<T>, Option<T>);
 
 /// Memory for objects in the kernel unless told otherwise.
 const DEFAULT_OBJECTS: u64 = 64 << 20;
@@ -89,6 +98,8 @@ const DEFAULT_OBJECTS: u64 = 64 << 20;
 const DEFAULT_BOUNDED: u64 = 8 << 20;
 /// For lines of replicated memory.
 const DEFAULT_REPLICATED: u64 = 8 << 20;
+/// For blocks that the switch decides about.
+const DEFAULT_COHERENT: u64 = 8 << 20;
 /// The most: as many slabs as the program has room to say the size of.
 const MOST_OBJECTS: u64 = (SLAB - 4096) / 8 * SLAB;
 /// Bytes of an interface's name at most.
@@ -98,7 +109,7 @@ impl KernelReads {
     /// Of `IFACE`, or `IFACE/native` or `IFACE/skb`.
     pub(crate) fn parse(
         text: &str,
-        (memory, bounded, replicated): Sizes<u64>,
+        (memory, bounded, replicated, coherent): Sizes<u64>,
     ) -> Result<Self, OpenError> {
         let no = |why: String| OpenError::Config(format!("kernel_reads: {why}"));
         let (interface, mode) = text.split_once('/').unwrap_or((text, "auto"));
@@ -113,27 +124,52 @@ impl KernelReads {
             memory: memory.unwrap_or(DEFAULT_OBJECTS),
             bounded: bounded.unwrap_or(DEFAULT_BOUNDED),
             replicated: replicated.unwrap_or(DEFAULT_REPLICATED),
+            coherent: coherent.unwrap_or(DEFAULT_COHERENT),
         })
     }
 
     /// Where it stands in a file with the memory that it takes.
     pub(crate) fn read(text: Option<&str>, memory: Sizes<Size>) -> Result<Option<Self>, OpenError> {
         let bytes = |size: Option<Size>| size.map(|size| size.0);
-        let sizes = (bytes(memory.0), bytes(memory.1), bytes(memory.2));
+        let sizes = (
+            bytes(memory.0),
+            bytes(memory.1),
+            bytes(memory.2),
+            bytes(memory.3),
+        );
         let no = |why: &str| Err(OpenError::Config(why.into()));
         match (text, memory) {
             (Some(text), _) => KernelReads::parse(text, sizes).map(Some),
             (None, (Some(_), ..)) => no(
                 "object_memory goes with `kernel_reads`: elsewhere objects take memory as they are made",
             ),
-            (None, (_, Some(_), _)) => no(
+            (None, (_, Some(_), ..)) => no(
                 "bounded_memory goes with `kernel_reads`: elsewhere items take memory as they are written",
             ),
             (None, (.., Some(_))) => no(
+                "coherent_memory goes with `kernel_reads`: elsewhere blocks have the home's memory alone",
+            ),
+            (None, (.., Some(_), _)) => no(
                 "replicated_memory goes with `kernel_reads`: elsewhere lines take memory as they are written",
             ),
-            (None, (None, None, None)) => Ok(None),
+            (None, (None, None, None, None)) => Ok(None),
         }
+    }
+
+    fn sizes(&self) -> Sizes<u64> {
+        let KernelReads {
+            memory,
+            bounded,
+            replicated,
+            coherent,
+            ..
+        } = *self;
+        (
+            Some(memory),
+            Some(bounded),
+            Some(replicated),
+            Some(coherent),
+        )
     }
 
     pub(crate) fn check(&self) -> Result<(), OpenError> {
@@ -148,6 +184,7 @@ impl KernelReads {
         for (name, bytes) in [
             ("bounded_memory", self.bounded),
             ("replicated_memory", self.replicated),
+            ("coherent_memory", self.coherent),
         ] {
             if bytes > MOST_OBJECTS {
                 return Err(OpenError::Config(format!(
@@ -158,5 +195,76 @@ impl KernelReads {
             }
         }
         Ok(())
+    }
+}
+
+impl Config {
+    /// Whether the kernel of a node's host answers reads of the node's objects, items, copies and
+    /// blocks.
+    pub fn kernel_reads(&self) -> Option<&KernelReads> {
+        self.settings.kernel_reads.as_ref()
+    }
+
+    /// Bytes of memory that the kernel of a node's host has for blocks of the node's home: none
+    /// where it answers no reads, where no switch asks home for blocks, and where a block is longer
+    /// than a packet that is turned into its answer.
+    ///
+    /// ```
+    /// # fn main() -> rackmem::Result<()> {
+    /// use rackmem::Config;
+    ///
+    /// let text = "nodes = ['10.0.0.1:7401']\nswitch = '10.0.0.9:7400'\nkernel_reads = 'eth0'";
+    /// let of_blocks = |block| Config::parse(&format!("{text}\nblock_size = {block}"));
+    /// assert_eq!(of_blocks(1024)?.kernel_blocks(), 8 << 20);
+    /// assert_eq!(of_blocks(4096)?.kernel_blocks(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn kernel_blocks(&self) -> u64 {
+        let fits = Twins::new(self.settings.block_size as u32, 1).has_room();
+        let reads = self
+            .kernel_reads()
+            .filter(|_| fits && self.switch.is_some());
+        reads.map_or(0, |reads| reads.coherent)
+    }
+
+    /// Lets it, at this interface, whatever the file says: `IFACE`, or `IFACE/native` or
+    /// `IFACE/skb`.
+    ///
+    /// # Errors
+    /// [`OpenError::Config`] where that is none, or the rack's fabric is not UDP.
+    pub fn set_kernel_reads(&mut self, interface: &str) -> Result<(), OpenError> {
+        let reads = self.kernel_reads();
+        let sizes = reads.map_or_else(Sizes::default, KernelReads::sizes);
+        self.settings.kernel_reads = Some(KernelReads::parse(interface, sizes)?);
+        self.check()
+    }
+
+    /// Whether the kernel of a node's host invalidates copies of the node's cache, at the
+    /// interface of [`Config::kernel_reads`]: a node that others' writes take a copy from is not
+    /// woken. `docs/xdp.md` tells which copies.
+    pub fn kernel_cache(&self) -> bool {
+        self.settings.kernel_cache
+    }
+
+    /// Lets it, whatever the file says.
+    ///
+    /// ```
+    /// # fn main() -> rackmem::Result<()> {
+    /// use rackmem::Config;
+    ///
+    /// let mut config = Config::parse("nodes = ['10.0.0.1:7401']\nkernel_reads = 'eth0'")?;
+    /// config.set_kernel_cache()?;
+    /// assert!(config.kernel_cache());
+    /// assert!(Config::parse("nodes = ['10.0.0.1:7401']\nkernel_cache = true").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`OpenError::Config`] where the kernel answers no reads.
+    pub fn set_kernel_cache(&mut self) -> Result<(), OpenError> {
+        self.settings.kernel_cache = true;
+        self.check()
     }
 }

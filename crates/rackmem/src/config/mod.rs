@@ -326,6 +326,7 @@ impl Settings {
 /// object_memory = "64M"                     # with it: memory for objects, taken at once
 /// bounded_memory = "8M"                     # and for items of bounded memory
 /// replicated_memory = "8M"                  # and for lines of regions with copies
+/// coherent_memory = "8M"                    # and for blocks that the switch decides about
 /// kernel_cache = true                       # with it: the kernel invalidates cached copies, too
 /// store = "/var/lib/rackmem"                # durable copies of regions, a folder for each node
 ///
@@ -415,52 +416,6 @@ impl Config {
     /// Puts durable copies there, whatever the file says.
     pub fn set_store(&mut self, folder: PathBuf) {
         self.settings.store = Some(folder);
-    }
-
-    /// Whether the kernel of a node's host answers reads of the node's objects, items and copies.
-    pub fn kernel_reads(&self) -> Option<&KernelReads> {
-        self.settings.kernel_reads.as_ref()
-    }
-
-    /// Lets it, at this interface, whatever the file says: `IFACE`, or `IFACE/native` or
-    /// `IFACE/skb`.
-    ///
-    /// # Errors
-    /// [`OpenError::Config`] where that is none, or the rack's fabric is not UDP.
-    pub fn set_kernel_reads(&mut self, interface: &str) -> Result<(), OpenError> {
-        let reads = self.kernel_reads();
-        let sizes = reads.map(|it| (Some(it.memory), Some(it.bounded), Some(it.replicated)));
-        let sizes = sizes.unwrap_or_default();
-        self.settings.kernel_reads = Some(KernelReads::parse(interface, sizes)?);
-        self.check()
-    }
-
-    /// Whether the kernel of a node's host invalidates copies of the node's cache, at the
-    /// interface of [`Config::kernel_reads`]: a node that others' writes take a copy from is not
-    /// woken. `docs/xdp.md` tells which copies.
-    pub fn kernel_cache(&self) -> bool {
-        self.settings.kernel_cache
-    }
-
-    /// Lets it, whatever the file says.
-    ///
-    /// ```
-    /// # fn main() -> rackmem::Result<()> {
-    /// use rackmem::Config;
-    ///
-    /// let mut config = Config::parse("nodes = ['10.0.0.1:7401']\nkernel_reads = 'eth0'")?;
-    /// config.set_kernel_cache()?;
-    /// assert!(config.kernel_cache());
-    /// assert!(Config::parse("nodes = ['10.0.0.1:7401']\nkernel_cache = true").is_err());
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`OpenError::Config`] where the kernel answers no reads.
-    pub fn set_kernel_cache(&mut self) -> Result<(), OpenError> {
-        self.settings.kernel_cache = true;
-        self.check()
     }
 
     /// Which protocol the rack runs.

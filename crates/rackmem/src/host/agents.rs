@@ -3,6 +3,7 @@
 use crate::bytes::desk::Desk;
 use crate::bytes::memory::GlobalMemory;
 use crate::bytes::node_cache::{NodeCache, Other};
+use crate::bytes::twins::LentTwins;
 use crate::config::migration::Migration;
 use crate::guest::Guest;
 use crate::host::atomics::Contended;
@@ -57,6 +58,8 @@ pub(crate) struct Agents {
     /// What the kernel shares that answers for the cache agent.
     pub desk: Option<Desk>,
     pub memory: GlobalMemory,
+    /// Blocks of it that the kernel has as well, which answers for the home.
+    pub twins: Option<LentTwins>,
     /// Its home, in parts that are served side by side, and behind them the homes that groups keep.
     pub homes: Box<[Mutex<Home>]>,
     pub shards: Shards,
@@ -128,6 +131,7 @@ impl Agents {
             cache,
             desk,
             memory: GlobalMemory::new(config.block as usize, config.chunks, config.incarnation),
+            twins: None,
             homes: homes
                 .into_iter()
                 .map(|agent| Mutex::new(Home::new(agent)))
@@ -247,6 +251,9 @@ impl Agents {
         if let Some(desk) = &self.desk {
             desk.close();
             desk.forget();
+        }
+        if let Some(twins) = &self.twins {
+            twins.close();
         }
         self.standing.adopt(view);
         self.objects.follow(view);

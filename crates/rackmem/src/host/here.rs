@@ -6,9 +6,11 @@
 use crate::bytes::mapped::Stop;
 use crate::bytes::memory::GlobalMemory;
 use crate::bytes::node_cache::LockedEntry;
+use crate::bytes::twins::LentTwins;
 use crate::host::agents::Agents;
 use crate::host::atomics::apply;
 use crate::host::gathered::Gathered;
+use crate::host::names::Names;
 use crate::host::objects::telling as objects;
 use crate::host::replicated::telling;
 use crate::host::{hot, rows, told};
@@ -132,6 +134,8 @@ impl<'a> Here<'a> {
 /// Home's memory, and the body of the packet at hand.
 pub(crate) struct Memory<'m> {
     memory: &'m GlobalMemory,
+    twins: Option<&'m LentTwins>,
+    names: Option<&'m Names>,
     body: Body<'m>,
     gathered: &'m mut Gathered,
     /// Bytes that may be gathered.
@@ -145,16 +149,19 @@ impl engine::Memory for Memory<'_> {
         if let Some(block) = self.memory.block(header.tag) {
             self.body.copy_to(block, header.offset as usize);
         }
+        self.follow(header.tag);
     }
 
     fn put(&mut self, tag: Tag, bytes: &Block) {
         if let Some(block) = self.memory.block(tag) {
             words::copy(block, bytes);
         }
+        self.follow(tag);
     }
 
     fn clear(&mut self, tag: Tag) {
         self.memory.block(tag).into_iter().for_each(words::zero);
+        self.follow(tag);
     }
 
     fn gather(&mut self, tag: Tag) -> bool {
@@ -193,9 +200,36 @@ impl engine::Memory for Memory<'_> {
         let asked = self.operation(tag);
         asked.map_or(0, |(op, word)| apply(op, word))
     }
+
+    fn show(&mut self, tag: Tag) {
+        let Some(twins) = self.twins else { return };
+        // What a packet about the table of regions says waits for a majority.
+        if self.names.is_some_and(|names| names.has(tag)) {
+            return;
+        }
+        if let Some(block) = self.memory.block(tag) {
+            twins.show(tag, block);
+        }
+    }
+
+    fn hide(&mut self, tag: Tag) {
+        self.twins.into_iter().for_each(|twins| twins.hide(tag));
+    }
+
+    fn hide_all(&mut self) {
+        self.twins.into_iter().for_each(LentTwins::hide_all);
+    }
 }
 
 impl Memory<'_> {
+    /// What has come home of a block comes to the kernel before anybody is told. (What is written
+    /// in place is of no block that the switch decides about.)
+    fn follow(&self, tag: Tag) {
+        if let (Some(twins), Some(block)) = (self.twins, self.memory.block(tag)) {
+            twins.write(tag, block);
+        }
+    }
+
     /// What the packet at hand says is to be done, and to which word of this block.
     fn operation(&self, tag: Tag) -> Option<(AtomicOp, &AtomicU64)> {
         let Body::Bytes(bytes) = self.body else {
@@ -337,6 +371,8 @@ impl CoherentHost for Here<'_> {
     ) -> R {
         let mut memory = Memory {
             memory: &self.agents.memory,
+            twins: self.agents.twins.as_ref(),
+            names: self.agents.names.as_ref(),
             body: self.body,
             gathered: &mut self.gathered,
             room: self.net.segment(MAX_BODY),

@@ -97,6 +97,9 @@ impl NodeInner {
         if let Some(desk) = agents.desk.as_ref().filter(|_| lives) {
             desk.open(view.epoch, &view.incarnations);
         }
+        if let Some(twins) = agents.twins.as_ref().filter(|_| lives) {
+            twins.open(view.epoch, &view.incarnations);
+        }
         if let Some(names) = &agents.names {
             names.may_serve(view.epoch);
         }

@@ -1,6 +1,7 @@
 //! What a node and a rack have done, in figures.
 
 use crate::bytes::desk::KernelCacheCounts;
+use crate::data_plane::kernel::reads::KernelBlockCounts;
 use crate::data_plane::kernel::reads::{KernelItemCounts, KernelReadCounts};
 use crate::host::rebuilding::RebuildMetrics;
 use crate::host::replicated::CopyCounts;
@@ -166,6 +167,9 @@ pub struct NodeMetrics {
     /// What the kernel of this host has done with orders to invalidate copies, where it answers
     /// them. What it has answered is not in `received`.
     pub kernel_cache: Option<KernelCacheCounts>,
+    /// What the kernel of this host has done with requests for blocks of its home that the switch
+    /// had granted, where it answers them. What it has answered is not in `received` or `at_home`.
+    pub kernel_blocks: Option<KernelBlockCounts>,
     /// Blocks this node's cache has provided to others.
     pub provided: u64,
     /// What its home agent has done.

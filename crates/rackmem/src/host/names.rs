@@ -145,6 +145,11 @@ impl Names {
         there && tag.offset() % self.span < self.len
     }
 
+    /// Whether a block is where the table is in this node's memory, if it keeps that.
+    pub fn has(&self, tag: Tag) -> bool {
+        tag.0 >= self.first.0 && tag.0 - self.first.0 < self.len
+    }
+
     /// Whether the table is in place here.
     pub fn is_open(&self, agents: &Agents) -> bool {
         let epoch = agents.standing.epoch();
@@ -190,8 +195,7 @@ impl Names {
     /// comes again when the table is in place.
     pub fn takes(&self, agents: &Agents, header: &Header, body: Body<'_>) -> bool {
         let tag = header.tag;
-        let ours = tag.0 >= self.first.0 && tag.0 - self.first.0 < self.len;
-        if !ours || !keeping::concerns_home(agents.node, header) {
+        if !self.has(tag) || !keeping::concerns_home(agents.node, header) {
             return false;
         }
         // Where another node keeps the table this is memory that nobody looks at.

@@ -1,6 +1,7 @@
 //! What a node tells a tool outside the rack of what it counts.
 
 use crate::bytes::desk::Desk;
+use crate::data_plane::kernel::reads::KernelBlockCounts;
 use crate::host::agents::Agents;
 use crate::host::families::{Metric, NODE_METRICS};
 use crate::host::locks::table::LockMetrics;
@@ -49,11 +50,17 @@ impl Agents {
         let home = self.home_counters();
         let shadow = self.shadow();
         let kernel_cache = self.desk.as_ref().map(Desk::counts);
+        let kernel = self.objects.kernel().zip(self.twins.as_ref());
+        let kernel_blocks = kernel.map(|(kernel, twins)| KernelBlockCounts {
+            blocks: twins.shown() as u64,
+            ..kernel.block_counts()
+        });
         NodeMetrics {
             events: self.events.events(),
             invalidated: load(&self.counters.invalidated)
                 + kernel_cache.map_or(0, |counts| counts.answered),
             kernel_cache,
+            kernel_blocks,
             provided: load(&self.counters.provided),
             ignored: load(&self.counters.ignored) + home.ignored,
             home,

@@ -719,6 +719,9 @@ impl Drop for Rack {
             if let Some(desk) = &node.inner.access.agents.desk {
                 desk.close();
             }
+            if let Some(twins) = &node.inner.access.agents.twins {
+                twins.close();
+            }
             node.inner.access.agents.objects.withdraw();
             node.inner.driver.close();
         }

@@ -39,7 +39,11 @@ pub(crate) fn soft_switch(settings: &Settings, body: usize, view: &View) -> Soft
         shadow: view.shadow,
         ..SwitchConfig::default()
     };
-    SoftSwitch::over(Box::new(SwitchProgram::new(config)), body, None)
+    let switch = SoftSwitch::over(Box::new(SwitchProgram::new(config)), body, None);
+    match settings.kernel_reads {
+        Some(_) => switch.leaving_room(settings.block_size),
+        None => switch,
+    }
 }
 
 /// The program in the kernel, which serves nobody before it begins to live by a view.
@@ -159,6 +163,7 @@ pub(crate) fn agents(
         ),
     );
     agents.guest = settings.guests.of(node);
+    agents.twins = reachable.kernel().and_then(|kernel| kernel.take_twins());
     // The table of regions: there before anyone can ask for memory, and so the first.
     if node == 0 || settings.copies > 0 {
         agents.books(|home| home.reserve(region::TABLE));

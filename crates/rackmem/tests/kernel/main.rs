@@ -1,10 +1,12 @@
-//! What runs in the kernel: copies and their homes behind a switch there, objects and items of
-//! bounded memory and lines of replicated memory that are read there, and cached copies that are
+//! What runs in the kernel: copies and their homes behind a switch there, objects, items of bounded
+//! memory, lines of replicated memory and blocks that are read there, and cached copies that are
 //! invalidated there. Hosts are network namespaces; native and generic mode.
 //!
 //! The processes of a test are this program again, with a part to play; so is each test, since all
 //! of them wait most of the time.
 
+#[cfg(feature = "xdp")]
+mod blocks;
 #[cfg(feature = "xdp")]
 mod cache;
 #[cfg(feature = "xdp")]
@@ -42,6 +44,9 @@ fn main() {
             }
             [part, reads, folder] if lines::PART.contains(&&part[..]) => {
                 lines::play_member(part, reads, folder.as_ref());
+            }
+            [part, reads, folder] if part == blocks::PART => {
+                blocks::play_home(reads, folder.as_ref());
             }
             [part, reads, folder] if part == "play-sharer" => {
                 cache::play_sharer(reads, folder.as_ref());

@@ -1,7 +1,7 @@
 //! All tests, as the usual harness would run them: some at a time, each a process.
 
 use crate::rig::{self, say};
-use crate::{cache, changes, copies, homes, items, lines, reads};
+use crate::{blocks, cache, changes, copies, homes, items, lines, reads};
 use rackmem_hosts::Hosts;
 use std::process::Command;
 use std::sync::Mutex;
@@ -15,13 +15,14 @@ const AT_A_TIME: usize = 4;
 /// Whether it passed: else this machine cannot run it, which was said.
 type Test = fn(&'static str) -> bool;
 
-const TESTS: [(&str, Test); 7] = [
+const TESTS: [(&str, Test); 8] = [
     ("copies", |mode| rig::tell(mode, copies::story)),
     ("homes", |mode| rig::tell(mode, homes::story)),
     ("changes", |mode| rig::tell(mode, changes::story)),
     ("reads", |mode| reads::in_mode(mode)),
     ("items", |mode| items::in_mode(mode)),
     ("lines", |mode| lines::in_mode(mode)),
+    ("blocks", |mode| blocks::in_mode(mode)),
     ("cache", |mode| cache::in_mode(mode)),
 ];
 

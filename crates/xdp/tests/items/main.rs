@@ -25,6 +25,7 @@ const SIZES: Sizes = Sizes {
     sets: 1,
     items: SLABS,
     lines: 0,
+    blocks: 0,
 };
 const OF: ShelfHome = ShelfHome {
     node: 3,

@@ -69,12 +69,16 @@ pub fn look(config: &Config) -> Finding {
         }
         None => {
             let [memory, items, lines] = [reads.memory, reads.bounded, reads.replicated].map(Size);
+            let blocks = match config.kernel_blocks() {
+                0 => String::new(),
+                blocks => format!(", {} for blocks", Size(blocks)),
+            };
             let cache = match config.kernel_cache() {
                 true => "; cached copies are invalidated there, too",
                 false => "",
             };
             let what = format!(
-                "by the kernel at {interface}, {memory} for objects, {items} for items, {lines} for lines{told}{cache}"
+                "by the kernel at {interface}, {memory} for objects, {items} for items, {lines} for lines{blocks}{told}{cache}"
             );
             Finding::new(State::Found, what)
         }

@@ -1,19 +1,22 @@
-//! The program that reads objects, items of bounded memory and lines of replicated memory.
+//! The program that reads objects, items of bounded memory, lines of replicated memory and blocks.
 
 use super::KernelPlace;
 use super::plane::{interface_mode, v4};
 use super::reads::{
-    KernelItemCounts, KernelLineCounts, KernelReadCounts, ReadProgram, ReadsInKernel,
+    KernelBlockCounts, KernelItemCounts, KernelLineCounts, KernelReadCounts, ReadProgram,
+    ReadsInKernel,
 };
 use crate::bytes::cache::{Cache, Control, WAYS};
-use crate::bytes::desk::{Desk, SharedCache};
+use crate::bytes::desk::{Desk, SharedCache, as_it_comes};
 use crate::bytes::table::Table;
+use crate::bytes::twins::LentTwins;
 use crate::config::{Config, KernelMode, KernelReads};
 use crate::error::OpenError;
 use rackmem_fabric::shm::Lent;
 use rackmem_proto::abd::mirror::{MIRROR_SLAB, Mirror};
 use rackmem_proto::bi::cached::shelf::{SHELF_SLAB, Shelf};
 use rackmem_proto::flowcc::desk;
+use rackmem_proto::flowcc::twin::{TWIN_SLAB, Twins};
 use rackmem_proto::sabre::SLAB;
 use rackmem_proto::wire::NodeId;
 use rackmem_xdp::{ObjectReads, Served, Sizes};
@@ -50,11 +53,14 @@ pub(super) fn attach(
     };
     let items = (reads.bounded / SHELF_SLAB) as u32;
     let lines = (reads.replicated / MIRROR_SLAB) as u32;
+    let block = settings.block_size;
+    let blocks = (config.kernel_blocks() / TWIN_SLAB) as u32;
     let mut program = ObjectReads::load_sized(Sizes {
         slabs,
         sets: sets as u32,
         items,
         lines,
+        blocks,
     })?;
     let cache = match sets {
         0 => None,
@@ -67,6 +73,15 @@ pub(super) fn attach(
     let shelf = Lent::map(program.items()?, Shelf::words(items))?;
     let lines = lines as usize;
     let mirror = Lent::map(program.lines()?, Mirror::words(lines))?;
+    let twins = match blocks as usize {
+        0 => None,
+        slabs => {
+            let words = Lent::map(program.blocks()?, Twins::words(slabs))?;
+            let nodes: Vec<SocketAddrV4> = config.nodes.iter().map(v4).collect::<Result<_, _>>()?;
+            let addresses = nodes.iter().map(|addr| as_it_comes(*addr.ip()));
+            Some(LentTwins::new((block, slabs), words, node, addresses))
+        }
+    };
     let mode = program.attach(&reads.interface, interface_mode(preferred(reads)))?;
     let place = KernelPlace {
         mode: mode.to_string(),
@@ -78,7 +93,7 @@ pub(super) fn attach(
         served,
     });
     let (items, lines) = ((shelf, items), (mirror, lines));
-    let reads = ReadsInKernel::new(program, (memory, slabs), items, lines, place);
+    let reads = ReadsInKernel::new(program, (memory, slabs), items, lines, twins, place);
     Ok((reads, cache))
 }
 
@@ -153,6 +168,21 @@ impl ReadProgram for Program {
             no_room: counts.no_room,
         }
     }
+
+    fn block_counts(&self) -> KernelBlockCounts {
+        let counts = self.reads.block_counts().unwrap_or_default();
+        KernelBlockCounts {
+            blocks: 0,
+            answered: counts.answered,
+            elsewhere: counts.elsewhere,
+            locked: counts.locked,
+            not_of_now: counts.not_of_now,
+            no_way: counts.no_way,
+            torn: counts.torn,
+            no_room: counts.no_room,
+        }
+    }
+
     fn line_counts(&self) -> KernelLineCounts {
         let counts = self.reads.line_counts().unwrap_or_default();
         KernelLineCounts {

@@ -9,6 +9,7 @@ use super::KernelPlace;
 use crate::bytes::desk::SharedCache;
 use crate::bytes::mirror::LentMirror;
 use crate::bytes::shelf::LentShelf;
+use crate::bytes::twins::LentTwins;
 use crate::config::Config;
 use crate::error::OpenError;
 use rackmem_fabric::Whole;
@@ -124,6 +125,44 @@ impl KernelLineCounts {
     }
 }
 
+/// What became of requests for blocks of a node's home that the switch had granted,
+/// that came to the program in the kernel of its host.
+///
+/// ```
+/// use rackmem::diagnostics::KernelBlockCounts;
+///
+/// let none = KernelBlockCounts::default();
+/// let counts = KernelBlockCounts { answered: 7, torn: 2, elsewhere: 1, ..none };
+/// assert_eq!(counts.passed(), 3);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KernelBlockCounts {
+    /// Blocks that the program has at this time.
+    pub blocks: u64,
+    /// Blocks that it has sent.
+    pub answered: u64,
+    /// Passed to the node's agent: a block that the program has not.
+    pub elsewhere: u64,
+    /// The block was being written.
+    pub locked: u64,
+    /// Of an epoch or a life of a node that is over or has not begun.
+    pub not_of_now: u64,
+    /// Where the requester's node is reached has not been heard yet.
+    pub no_way: u64,
+    /// The block was written, or its entry came home, while it was copied.
+    pub torn: u64,
+    /// The packet had no room for the answer, and the driver made none.
+    pub no_room: u64,
+}
+
+impl KernelBlockCounts {
+    /// Requests that the agent got.
+    pub fn passed(&self) -> u64 {
+        let not_here = self.elsewhere + self.not_of_now + self.no_way;
+        not_here + self.locked + self.torn + self.no_room
+    }
+}
+
 /// A program that answers reads where memory lies.
 pub(crate) trait ReadProgram: Send {
     /// It answers in this epoch, whose memory begins at this offset. Says whether that is so.
@@ -136,6 +175,17 @@ pub(crate) trait ReadProgram: Send {
     fn item_counts(&self) -> KernelItemCounts;
     /// What it has counted of lines.
     fn line_counts(&self) -> KernelLineCounts;
+    /// What it has counted of blocks.
+    fn block_counts(&self) -> KernelBlockCounts;
+}
+
+/// All that a program has counted.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    reads: KernelReadCounts,
+    items: KernelItemCounts,
+    lines: KernelLineCounts,
+    blocks: KernelBlockCounts,
 }
 
 /// When it answers.
@@ -149,7 +199,7 @@ struct When {
     /// What the program has been told last.
     told: u32,
     /// What a program that is gone had counted.
-    last: (KernelReadCounts, KernelItemCounts, KernelLineCounts),
+    last: Counts,
 }
 
 /// See the module.
@@ -161,6 +211,8 @@ pub(crate) struct ReadsInKernel {
     shelf: Mutex<Option<LentShelf>>,
     /// The memory that it reads lines in, until who keeps copies has it.
     mirror: Mutex<Option<LentMirror>>,
+    /// The memory that it reads blocks in, until their home has it.
+    twins: Mutex<Option<LentTwins>>,
     /// Where the program is.
     pub place: KernelPlace,
     when: Mutex<When>,
@@ -176,6 +228,7 @@ impl ReadsInKernel {
         (memory, slabs): (Lent, u32),
         (items, item_slabs): (Lent, usize),
         (lines, line_slabs): (Lent, usize),
+        twins: Option<LentTwins>,
         place: KernelPlace,
     ) -> Self {
         ReadsInKernel {
@@ -183,6 +236,7 @@ impl ReadsInKernel {
             slabs,
             shelf: Mutex::new(Some(LentShelf::new(item_slabs, items))),
             mirror: Mutex::new(Some(LentMirror::new(line_slabs, lines))),
+            twins: Mutex::new(twins),
             place,
             when: Mutex::new(When {
                 program: Some(program),
@@ -190,7 +244,7 @@ impl ReadsInKernel {
                 epoch: 0,
                 open: true,
                 told: 0,
-                last: Default::default(),
+                last: Counts::default(),
             }),
         }
     }
@@ -245,7 +299,7 @@ impl ReadsInKernel {
                 serves: when.told != 0,
                 ..program.counts()
             },
-            None => when.last.0,
+            None => when.last.reads,
         }
     }
 
@@ -253,14 +307,26 @@ impl ReadsInKernel {
     pub fn item_counts(&self) -> KernelItemCounts {
         let when = self.when();
         let program = when.program.as_ref();
-        program.map_or(when.last.1, |program| program.item_counts())
+        program.map_or(when.last.items, |program| program.item_counts())
     }
 
     /// What it has counted of lines; who keeps them knows of how many groups they are.
     pub fn line_counts(&self) -> KernelLineCounts {
         let when = self.when();
         let program = when.program.as_ref();
-        program.map_or(when.last.2, |program| program.line_counts())
+        program.map_or(when.last.lines, |program| program.line_counts())
+    }
+
+    /// What it has counted of blocks; their home knows how many it has.
+    pub fn block_counts(&self) -> KernelBlockCounts {
+        let when = self.when();
+        let program = when.program.as_ref();
+        program.map_or(when.last.blocks, |program| program.block_counts())
+    }
+
+    /// The memory of blocks, for their home: once.
+    pub fn take_twins(&self) -> Option<LentTwins> {
+        self.twins.lock().whole().take()
     }
 
     /// The memory of lines, for who keeps copies: once.
@@ -277,11 +343,12 @@ impl ReadsInKernel {
 impl When {
     fn detach(&mut self) {
         if let Some(program) = self.program.take() {
-            self.last = (
-                program.counts(),
-                program.item_counts(),
-                program.line_counts(),
-            );
+            self.last = Counts {
+                reads: program.counts(),
+                items: program.item_counts(),
+                lines: program.line_counts(),
+                blocks: program.block_counts(),
+            };
         }
     }
 }
@@ -344,6 +411,10 @@ mod tests {
         fn line_counts(&self) -> KernelLineCounts {
             KernelLineCounts::default()
         }
+
+        fn block_counts(&self) -> KernelBlockCounts {
+            KernelBlockCounts::default()
+        }
     }
 
     impl Drop for Program {
@@ -364,7 +435,8 @@ mod tests {
             interfaces: Vec::new(),
         };
         let program = Box::new(Program(told.clone(), stops));
-        let reads = ReadsInKernel::new(program, (lent(), 1), (lent(), 0), (lent(), 0), place);
+        let lines = (lent(), 0);
+        let reads = ReadsInKernel::new(program, (lent(), 1), (lent(), 0), lines, None, place);
         reads.begin(7);
         (reads, told)
     }

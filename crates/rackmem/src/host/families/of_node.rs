@@ -2,7 +2,7 @@
 
 use super::{Metric, one, packets, several};
 use crate::bytes::desk::KernelCacheCounts;
-use crate::data_plane::kernel::reads::{KernelItemCounts, KernelLineCounts};
+use crate::data_plane::kernel::reads::{KernelBlockCounts, KernelItemCounts, KernelLineCounts};
 use crate::host::metrics::{NodeMetrics, ShadowMetrics};
 use crate::host::told::NodeReport as N;
 
@@ -12,6 +12,10 @@ fn shadow(metrics: &NodeMetrics) -> ShadowMetrics {
 
 fn kernel_cache(report: &N) -> KernelCacheCounts {
     report.metrics.kernel_cache.unwrap_or_default()
+}
+
+fn kernel_blocks(report: &N) -> KernelBlockCounts {
+    report.metrics.kernel_blocks.unwrap_or_default()
 }
 
 fn kernel_items(report: &N) -> KernelItemCounts {
@@ -90,6 +94,19 @@ pub const NODE_METRICS: &[Metric<N>] = &[
             ("locked", |n: &N| kernel_cache(n).locked),
             ("written", |n: &N| kernel_cache(n).written),
             ("again", |n: &N| kernel_cache(n).again),
+        ],
+    ),
+    several(
+        ("kernel_blocks", "outcome"),
+        "Requests of the switch for blocks of home that came to the program in the kernel: answered, or why passed",
+        &[
+            ("answered", |n: &N| kernel_blocks(n).answered),
+            ("elsewhere", |n: &N| kernel_blocks(n).elsewhere),
+            ("locked", |n: &N| kernel_blocks(n).locked),
+            ("not_of_now", |n: &N| kernel_blocks(n).not_of_now),
+            ("no_way", |n: &N| kernel_blocks(n).no_way),
+            ("torn", |n: &N| kernel_blocks(n).torn),
+            ("no_room", |n: &N| kernel_blocks(n).no_room),
         ],
     ),
     one(
