@@ -12,6 +12,7 @@ use std::io::BufRead;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 /// What the home's process is told to play.
 pub const PART: &str = "play-blocks-home";
@@ -111,6 +112,19 @@ impl Site<'_> {
         })
     }
 
+    /// The same, and how long half of these took at most.
+    fn timed(&self, addrs: &[u64]) -> (Vec<u64>, Duration) {
+        self.at(|node| {
+            let timed = |addr: &u64| {
+                let began = Instant::now();
+                (node.load(*addr).expect("a value"), began.elapsed())
+            };
+            let (values, mut took): (Vec<u64>, Vec<Duration>) = addrs.iter().map(timed).unzip();
+            took.sort_unstable();
+            (values, took[took.len() / 2])
+        })
+    }
+
     /// Has no copy any more, so that home is asked if nobody else has one.
     fn evict(&self, addrs: &[u64]) {
         self.at(|node| {
@@ -193,13 +207,13 @@ fn story(
     // Nobody there can answer, three times over; nor give a block to who writes it.
     home.signal(libc::SIGSTOP);
     let stopped = [0; 3].map(|_| {
-        let values = reader.read(addrs);
+        let read = reader.timed(addrs);
         reader.evict(addrs);
-        values
+        read
     });
     writer.write(addrs, 1000);
     home.signal(libc::SIGCONT);
-    assert!(stopped.iter().all(|values| *values == first), "{mode}");
+    assert!(stopped.iter().all(|read| read.0 == first), "{mode}");
     let now = counts(home);
     let answered = now[1] - before[1];
     assert!(answered >= 4 * BLOCKS as u64, "{mode}: {before:?} {now:?}");
@@ -216,7 +230,10 @@ fn story(
     let beside = beside_a_writer(mode, sites, addrs[7], home);
     over_an_epoch(mode, rack, sites, addrs, home);
     let [_, _, passed] = counts(home);
-    format!("{mode}: {answered} blocks given while the home was stopped; {beside}, passed {passed}")
+    let p50 = stopped.map(|read| read.1)[2];
+    format!(
+        "blocks {answered}, p50 {p50:?} while their home was stopped; {beside}; passed {passed}"
+    )
 }
 
 /// A block that comes home again and again, and what a thread that reads on gets of it.
@@ -242,6 +259,9 @@ fn beside_a_writer(
         let reads = scope.spawn(|| reader.at(reads));
         writer.at(|node| {
             for value in 5000..=5000 + BESIDE {
+                // What it has sent home is what it gets.
+                let before = node.load(addr).expect("a value");
+                assert!(value == 5000 || before == value - 1, "{mode}: {before}");
                 node.store(addr, value).expect("the right to write");
                 node.evict(addr).expect("it may leave");
             }
