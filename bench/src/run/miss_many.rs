@@ -1,15 +1,12 @@
 //! `bench miss`, many blocks: one thread that has one event at a time, and the same with several.
 
 use super::miss::Options;
-use super::{Progress, Result};
+use super::{Progress, Result, executor};
 use crate::histogram::Histogram;
 use crate::report::Report;
 use crate::stop;
 use rackmem::{Node, Rack, Shared};
 use std::time::Instant;
-
-#[path = "../../../crates/rackmem/tests/support/executor.rs"]
-mod executor;
 
 /// A way to use blocks that another node has changed.
 type Way = fn(&Node, &[Shared<u64>]) -> Result<()>;

@@ -10,6 +10,8 @@ pub mod dataplane;
 pub mod dbm;
 pub mod dropin;
 pub mod evict;
+#[path = "../../../crates/rackmem/tests/support/executor.rs"]
+mod executor;
 pub mod failover;
 pub mod failover_sim;
 pub mod graph;
@@ -30,6 +32,7 @@ mod miss_many;
 pub mod objects;
 mod objects_crew;
 pub mod objects_home;
+mod objects_many;
 mod objects_map;
 pub mod python;
 mod resp;

@@ -64,6 +64,7 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
     }
     #[cfg(feature = "xdp")]
     super::dataplane::reads::run((&options.sizes, options.duration), report, progress)?;
+    super::objects_many::run(options.duration, report, progress)?;
     super::objects_map::run(options.duration, report, progress)
 }
 

@@ -5,6 +5,8 @@
 //! | [`Shared::read_async`], [`write_async`](Shared::write_async), [`update_async`](Shared::update_async) | [`Shared::read`], `write`, `update` |
 //! | [`SharedSlice::get_async`], [`set_async`](SharedSlice::set_async), [`update_async`](SharedSlice::update_async), [`read_async`](SharedSlice::read_async), [`write_async`](SharedSlice::write_async) | [`SharedSlice::get`], `set`, `update`, `to_vec`, `write_from` |
 //! | [`Node::snapshot_async`], [`Node::update_async`] | [`Node::snapshot`], [`Node::update`] |
+//! | [`Object::read_async`], [`read_versioned_async`](Object::read_versioned_async), [`read_if_newer_async`](Object::read_if_newer_async), [`write_async`](Object::write_async), [`write_if_async`](Object::write_if_async), [`update_async`](Object::update_async) | [`Object::read`], `read_versioned`, `read_if_newer`, `write`, `write_if`, `update` |
+//! | [`Replicated::read_async`], [`write_async`](Replicated::write_async) | [`Replicated::read`], `write` |
 //! | [`Mutex::lock_async`], [`RwLock::read_async`], [`RwLock::write_async`] | [`Mutex::lock`], [`RwLock::read`], `write` |
 //!
 //! Any executor drives them: they need no runtime and no timer of one. Each does what its call
@@ -52,28 +54,42 @@
 //! # }
 //! ```
 //!
-//! - **Nothing happens before the first poll.** What is in this node's cache, or a lock that rests
-//!   here, is ready then, without another thread. For the rest a thread of the node's,
-//!   `rackmem-futures`, has up to sixteen events under way at a time. It begins with the first
-//!   future that needs it and ends with the rack.
+//! - **Nothing happens before the first poll.** What is in this node's cache, a lock that rests
+//!   here, or an object in memory that this process has (the home's own writes as well), is ready
+//!   then, without another thread. For the rest a thread of the node's, `rackmem-futures`,
+//!   has up to sixteen events and questions under way at a time. It begins with the first future
+//!   that needs it and ends with the rack.
 //! - **Order** is that of calls by as many threads: futures that are under way together take effect
 //!   in any order. Await one before the next where that matters.
+//! - **Objects and lines** of others are asked for by packets: whole objects whose turn has come at
+//!   the same time go together, as with [`Node::read_many`], each with an end of its own; a write,
+//!   and an operation on a line (ABD's rounds), has a requester of its own. A read that meets a
+//!   writer is made again, as [`Retry`](crate::object::Retry) says (SABRes §5.1),
+//!   and where the home dies the future ends as the call does: by an error, or,
+//!   for objects with copies, by the answer of whoever serves them next.
 //! - **Dropping a future** leaves nothing locked. A lock that came at that moment goes on to the
-//!   next one. An operation on a block has taken effect or it has not, and nobody says which; a
-//!   change that had not begun is not made.
-//! - **What a future does with a block** (`f` of `update_async`) is done by that thread if the
-//!   block has to come. It must be short and must not use the rack, as with the call. If it panics,
-//!   whoever awaits the future does.
+//!   next one. An operation on a block, an object or a line has taken effect, all of it, or it has
+//!   not, and nobody says which; of a line it may later. A change that had not begun is not made.
+//! - **What a future does with a value** (`f` of `update_async`) is done by that thread if the
+//!   block has to come or an object's home is asked. It must be short and must not use the rack, as
+//!   with the call. If it panics, whoever awaits the future does.
 //! - **Locks**: a guard may be held over an `.await`; it is a lock all the while, and whoever waits
 //!   for it on a thread of the same executor may keep the holder from going on. Tasks and threads
 //!   stand in one line.
 //! - **When something fails** the future ends by the call's error, in the call's time:
 //!   a closed rack ends all of them, and `patience` is counted from the first poll.
+//!   A question to an object's home or to those that have copies of a line has so long to wait for
+//!   its turn, and as long for its answer.
 //!   A poll blocks for a moment in two cases only:
 //!   a lock in a region with copies whose last holder has died, and leaving a lock whose writes
 //!   survive.
-//! - **Bounds**: 4,096 operations on blocks at a time, and as many tasks that wait at locks,
-//!   for each node; then [`AccessError::TooManyAsked`](crate::AccessError::TooManyAsked).
+//! - **Bounds**: 4,096 operations on blocks, objects and lines at a time, and as many tasks that
+//!   wait at locks, for each node; then
+//!   [`AccessError::TooManyAsked`](crate::AccessError::TooManyAsked).
+//!   They are begun in the order in which they were polled first.
+//! - **Not here**: transactions, [maps](crate::object::Map), making and freeing of objects, and
+//!   bounded memory have calls only. An [arena](crate::bounded::Arena) has nothing to wait for:
+//!   what is read there is in memory that this process has mapped.
 
 #[cfg(doc)]
 use crate::coherent::shared::Shared;
@@ -83,3 +99,7 @@ use crate::coherent::slice::SharedSlice;
 use crate::locked::{Mutex, RwLock};
 #[cfg(doc)]
 use crate::node::Node;
+#[cfg(doc)]
+use crate::object::Object;
+#[cfg(doc)]
+use crate::replicated::Replicated;

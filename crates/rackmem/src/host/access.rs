@@ -310,15 +310,21 @@ impl Access {
     fn wait_for_lease(&self) -> Result<(), RackError> {
         let mut backoff = Backoff::new(self.patience);
         loop {
-            match self.standing.telling() {
-                Telling::Now => return Ok(()),
-                _ if self.closed.load(Ordering::Relaxed) => {
-                    return Err(RackError::Closed);
-                }
-                Telling::Never => return Err(RackError::Fenced),
-                Telling::Later if backoff.wait() => {}
-                Telling::Later => return Err(RackError::NoLease),
+            match self.confirm_now() {
+                Some(confirmed) => return confirmed,
+                None if backoff.wait() => {}
+                None => return Err(RackError::NoLease),
             }
+        }
+    }
+
+    /// The same, if it is known. `None`: a lease is late.
+    pub fn confirm_now(&self) -> Option<Result<(), RackError>> {
+        match self.standing.telling() {
+            Telling::Now => Some(Ok(())),
+            _ if self.closed.load(Ordering::Relaxed) => Some(Err(RackError::Closed)),
+            Telling::Never => Some(Err(RackError::Fenced)),
+            Telling::Later => None,
         }
     }
 

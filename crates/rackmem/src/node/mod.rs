@@ -104,20 +104,25 @@ impl Node {
     fn wait_to_serve(&self) -> Result<(), RackError> {
         let mut backoff = crate::backoff::Backoff::new(self.inner.access.patience);
         loop {
-            if self.inner.closed.load(Relaxed) {
-                return Err(RackError::Closed);
-            }
-            let standing = &self.inner.access.standing;
-            if standing.is_fenced() {
-                return Err(RackError::Fenced);
-            }
-            if self.inner.serving.load(Relaxed) && standing.holds() {
-                return Ok(());
-            }
-            if !backoff.wait() {
-                return Err(RackError::NoLease);
+            match self.open_now() {
+                Some(open) => return open,
+                None if backoff.wait() => {}
+                None => return Err(RackError::NoLease),
             }
         }
+    }
+
+    /// The same, if it is known. `None`: the lease is late.
+    pub(crate) fn open_now(&self) -> Option<Result<(), RackError>> {
+        if self.inner.closed.load(Relaxed) {
+            return Some(Err(RackError::Closed));
+        }
+        let standing = &self.inner.access.standing;
+        if standing.is_fenced() {
+            return Some(Err(RackError::Fenced));
+        }
+        let serves = self.inner.serving.load(Relaxed) && standing.holds();
+        serves.then_some(Ok(()))
     }
 
     /// Returns when what this thread has read and written so far may be told to others: at some

@@ -4,6 +4,7 @@ use super::Node;
 use crate::bytes::window::{Window, WindowMut};
 use crate::error::AccessError;
 use crate::host::driving::driver::{ASKED, Driver};
+use crate::host::driving::order::Order;
 use crate::host::driving::task::Task;
 use rackmem_proto::wire::Tag;
 use std::future::Future;
@@ -54,7 +55,8 @@ where
                 }
                 let what = (tag, operation.writes);
                 let task = Arc::new(Task::new(what, wants, context.waker()));
-                if Driver::ask(&operation.node.inner, task.clone()).is_err() {
+                let order = Order::block(task.clone());
+                if Driver::ask(&operation.node.inner, order).is_err() {
                     return Poll::Ready(Err(AccessError::TooManyAsked { most: ASKED }));
                 }
                 operation.stage = Stage::Asked(task);

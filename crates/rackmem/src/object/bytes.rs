@@ -1,6 +1,6 @@
 //! Objects that are bytes, of a length that a write may change.
 
-use super::{MAX_OBJECT, Object, Retry};
+use super::{Object, Retry};
 use crate::error::AccessError;
 
 /// Bytes instead of a value: an object's length is that of what was written last, and at most what
@@ -56,10 +56,7 @@ impl Object<[u8]> {
     /// [`AccessError::OtherSize`] where there is no room for so many bytes; those of
     /// [`Object::write`] of a value.
     pub fn write(&self, bytes: &[u8]) -> Result<u64, AccessError> {
-        let written = self.put_bytes(0, bytes)?;
-        written.or(Err(AccessError::Busy {
-            addr: self.at.tag.0,
-        }))
+        self.replaced(self.put(0, bytes)?)
     }
 
     /// Replaces it if it still has this version: the new one, or in `Err` the one that it has.
@@ -67,17 +64,6 @@ impl Object<[u8]> {
     /// # Errors
     /// Those of [`Object::write`].
     pub fn write_if(&self, version: u64, bytes: &[u8]) -> Result<Result<u64, u64>, AccessError> {
-        self.put_bytes(version, bytes)
-    }
-
-    fn put_bytes(&self, expected: u64, bytes: &[u8]) -> Result<Result<u64, u64>, AccessError> {
-        if bytes.len() > MAX_OBJECT {
-            return Err(AccessError::OtherSize {
-                addr: self.at.tag.0,
-                len: bytes.len(),
-                is: MAX_OBJECT,
-            });
-        }
-        self.put(expected, bytes)
+        self.put(version, bytes)
     }
 }

@@ -27,7 +27,7 @@ use crate::bytes::window::Window;
 /// ```
 pub trait Content: Sealed {
     /// What a read gives.
-    type Owned: Send;
+    type Owned: Send + 'static;
 
     /// Its bytes, where all have as many.
     #[doc(hidden)]

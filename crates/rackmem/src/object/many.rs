@@ -6,14 +6,18 @@ use super::{Object, Retry};
 use crate::bytes::whole;
 use crate::bytes::window::Window;
 use crate::error::AccessError;
-use crate::host::objects::not_done;
 use crate::node::Node;
 use rackmem_proto::sabre::rule::{Refusal, Wanted};
-use rackmem_proto::sabre::{Known, MANY, Outcome, Ref};
-use std::sync::atomic::Ordering::Relaxed;
+use rackmem_proto::sabre::{Known, MANY, Ref};
 
 /// What became of an object so far.
 type Seen<T> = Option<Result<(u64, <T as Content>::Owned), AccessError>>;
+
+/// A copy of what is there, or how many bytes are if they are not one.
+pub(super) type Copied<T> = Result<<T as Content>::Owned, usize>;
+
+/// What a read has come to.
+pub(super) type Whole<T> = Result<Option<(u64, <T as Content>::Owned)>, AccessError>;
 
 impl Node {
     /// Reads several objects in one step: each with its version, in the order of the handles.
@@ -68,12 +72,9 @@ impl Node {
         some: &[usize],
         seen: &mut [Seen<T>],
     ) {
-        let refs = some.iter().map(|nth| {
-            let object = objects[*nth];
-            let had = object.known(0);
-            let len = T::LEN.map_or(had.len, |len| len as u32);
-            (object.at, Known { len, ..had })
-        });
+        let refs = some
+            .iter()
+            .map(|nth| (objects[*nth].at, objects[*nth].expected(0)));
         let refs: Vec<(Ref, Known)> = refs.collect();
         let answered = self.open().map_err(AccessError::from);
         let answered = match answered.and_then(|()| self.inner.access.read_at_homes(&refs)) {
@@ -81,8 +82,8 @@ impl Node {
             Err(error) => return some.iter().for_each(|nth| seen[*nth] = Some(Err(error))),
         };
         for (nth, answer) in some.iter().zip(answered) {
-            seen[*nth] = match answer {
-                Ok((outcome, bytes)) => objects[*nth].heard(outcome, &bytes),
+            seen[*nth] = match objects[*nth].heard(answer, &mut T::copied) {
+                Ok(read) => objects[*nth].took(read),
                 Err(error) => Some(Err(error)),
             };
         }
@@ -117,28 +118,24 @@ impl<T: Content + ?Sized> Object<T> {
         }
     }
 
-    fn heard(&self, outcome: Outcome, bytes: &[u8]) -> Seen<T> {
-        let read = match outcome {
-            Outcome::Read { version, len } => {
-                self.had.store(len, Relaxed);
-                let words = super::reading::words_of(bytes);
-                Ok((version, T::copied(&Window::new(&words, 0, len as usize))))
-            }
-            Outcome::Refused(reason) => match Refusal::of(reason) {
-                Some(refusal) => Err(refusal),
-                None => return Some(Err(not_done(reason, self.at.tag))),
-            },
-            other => return Some(Err(crate::host::objects::unlike(other, self.at.tag))),
-        };
-        self.took(read)
+    fn read_alone_again(&self) -> Result<(u64, T::Owned), AccessError> {
+        let (version, seen) = self.look(self.expected(0), Retry::default(), T::copied)?;
+        self.whole(version, seen)?.ok_or_else(|| self.gone())
     }
 
-    fn read_alone_again(&self) -> Result<(u64, T::Owned), AccessError> {
-        let (version, value) = self.look(self.known(0), Retry::default(), T::copied)?;
-        match value {
-            Some(Ok(value)) => Ok((version, value)),
+    /// What a reader with this version knows of it.
+    pub(super) fn expected(&self, version: u64) -> Known {
+        let had = self.known(version);
+        let len = T::LEN.map_or(had.len, |len| len as u32);
+        Known { len, ..had }
+    }
+
+    /// What a read has come to; `None`: what was known.
+    pub(super) fn whole(&self, version: u64, seen: Option<Copied<T>>) -> Whole<T> {
+        match seen {
+            Some(Ok(value)) => Ok(Some((version, value))),
             Some(Err(is)) => Err(self.other_size::<T>(is)),
-            None => Err(self.gone()),
+            None => Ok(None),
         }
     }
 

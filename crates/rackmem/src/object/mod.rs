@@ -3,11 +3,13 @@
 
 mod bytes;
 mod content;
+mod futures;
 mod many;
 pub(crate) mod map;
 mod reading;
 mod refs;
 mod transaction;
+mod updating;
 mod writing;
 
 pub use content::Content;
@@ -18,6 +20,7 @@ pub use transaction::{
     MAX_TRANSACTION_BYTES, MAX_TRANSACTION_BYTES_WITH_COPIES, MAX_TRANSACTION_OBJECTS, Transaction,
 };
 
+use self::updating::Updating;
 use crate::bytes::objects::Place;
 use crate::bytes::value::Value;
 use crate::bytes::window::Window;
@@ -204,10 +207,7 @@ impl<T: Value> Object<T> {
     /// [`AccessError::Gone`], [`AccessError::BadAddress`], [`AccessError::Busy`] when other writers
     /// kept it for longer than the configuration's `patience`; those of [`Node`].
     pub fn write(&self, value: &T) -> Result<u64, AccessError> {
-        let written = self.put(0, value.as_bytes())?;
-        written.or(Err(AccessError::Busy {
-            addr: self.addr_of(),
-        }))
+        self.replaced(self.put(0, value.as_bytes())?)
     }
 
     /// Replaces it if it still has this version: the new one, or in `Err` the one that it has.
@@ -225,19 +225,8 @@ impl<T: Value> Object<T> {
     /// [`AccessError::Busy`] when others changed it for longer than the configuration's `patience`;
     /// those of [`Object::read`].
     pub fn update(&self, mut f: impl FnMut(&mut T)) -> Result<u64, AccessError> {
-        let mut backoff = crate::backoff::Backoff::new(self.node.inner.access.patience);
-        loop {
-            let (version, mut value) = self.read_versioned()?;
-            f(&mut value);
-            match self.write_if(version, &value)? {
-                Ok(version) => return Ok(version),
-                Err(_) if backoff.wait() => {}
-                Err(_) => {
-                    let addr = self.addr_of();
-                    return Err(AccessError::Busy { addr });
-                }
-            }
-        }
+        let mut updating = Updating::new(self);
+        self.call(|came| updating.go_on(self, came, &mut f))
     }
 }
 

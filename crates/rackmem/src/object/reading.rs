@@ -1,20 +1,16 @@
 //! A read: directly where this process has the memory, else by the home.
 
 use super::{MAX_OBJECT, Object, Retry};
-use crate::backoff::Backoff;
 use crate::bytes::objects::{Place, copy_out};
 use crate::bytes::whole;
 use crate::bytes::window::Window;
-use crate::error::AccessError;
-use crate::host::objects::{count, not_done, unlike};
+use crate::error::{AccessError, RackError};
+use crate::host::driving::errand::{self, Action};
+use crate::host::objects::{Answered, Asks, ObjectCounters, count, not_done, unlike};
 use rackmem_proto::sabre::rule::{Refusal, Wanted};
 use rackmem_proto::sabre::{Attempts, Command, Known, Meta, Next, Outcome};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
-
-/// From here on a pause is slept, not spun.
-const SLEEP: u64 = 50_000;
 
 /// Where a read gets the object from.
 enum Source<'a> {
@@ -24,7 +20,7 @@ enum Source<'a> {
 }
 
 /// What an attempt came to.
-type Attempt<R> = Result<(u64, R), Refusal>;
+pub(super) type Attempt<R> = Result<(u64, R), Refusal>;
 
 impl<T: ?Sized> Object<T> {
     /// Fills `out`, unless the object has this version.
@@ -89,64 +85,18 @@ impl<T: ?Sized> Object<T> {
         retry: Retry,
         mut f: impl FnMut(&Window<'_>) -> R,
     ) -> Result<(u64, Option<R>), AccessError> {
-        self.node.open()?;
-        let counters = &self.node.inner.access.agents.objects.counters;
-        let generation = self.at.generation;
-        let wanted = Wanted {
-            generation,
-            known: known.version,
-        };
-        let mut attempts = Attempts::default();
-        let mut locked = false;
-        let mut backoff = Backoff::new(self.node.inner.access.patience);
-        loop {
-            let source = self.source()?;
-            let attempt = match (&source, locked) {
-                (Source::Place(place), false) => {
-                    whole::read(place.words(), wanted, |bytes, meta| {
-                        window(bytes, meta, &mut f)
-                    })
-                }
-                (Source::Place(place), true) if self.is_own() => {
-                    self.read_alone(place, wanted, &mut f)
-                }
-                (source, locked) => {
-                    if matches!(source, Source::Place(_)) {
-                        count(&counters.fallbacks);
-                    }
-                    self.read_at_home(known, locked, &mut f)?
-                }
-            };
-            let refusal = match attempt {
-                Ok((version, result)) => return Ok((version, Some(result))),
-                Err(refusal) => refusal,
-            };
-            match refusal {
-                Refusal::NotModified => {
-                    count(&counters.not_modified);
-                    return Ok((known.version, None));
-                }
-                Refusal::Gone => return Err(self.gone()),
-                Refusal::Locked => count(&counters.locked),
-                Refusal::Torn => count(&counters.torn),
-            }
-            let addr = self.at.tag.0;
-            match attempts.failed(retry) {
-                Next::Pause(most) => pause(most),
-                Next::Lock => {
-                    // A writer's thread is in, and does not run.
-                    if locked && !backoff.wait() {
-                        return Err(AccessError::Busy { addr });
-                    }
-                    locked = true;
-                    count(&counters.exclusive);
-                }
-                Next::Abort => {
-                    let tries = attempts.count();
-                    return Err(AccessError::Torn { addr, tries });
-                }
-            }
-        }
+        let mut reading = Reading::new(known, retry);
+        self.call(|came| reading.go_on(self, came, &mut f))
+    }
+
+    /// Goes through an operation in this thread.
+    pub(super) fn call<R>(
+        &self,
+        go_on: impl FnMut(Option<Answered>) -> Action<R, Asks>,
+    ) -> Result<R, AccessError> {
+        let access = &self.node.inner.access;
+        let ask = |asks: Asks| access.ask_home(asks.command, asks.value);
+        errand::call(access, ask, go_on)
     }
 
     /// What a reader with this version knows of it.
@@ -159,6 +109,10 @@ impl<T: ?Sized> Object<T> {
     pub(super) fn is_asked_for(&self) -> bool {
         let direct = self.place.as_ref().is_some_and(|place| !place.is_over());
         !direct && !self.is_own()
+    }
+
+    fn counters(&self) -> &ObjectCounters {
+        &self.node.inner.access.agents.objects.counters
     }
 
     fn is_own(&self) -> bool {
@@ -201,17 +155,13 @@ impl<T: ?Sized> Object<T> {
         Ok((version, window(&seen?, meta, f)))
     }
 
-    fn read_at_home<R>(
+    /// What its home has answered.
+    pub(super) fn heard<R>(
         &self,
-        known: Known,
-        locked: bool,
+        answered: Answered,
         f: &mut impl FnMut(&Window<'_>) -> R,
     ) -> Result<Attempt<R>, AccessError> {
-        let command = match locked {
-            false => Command::Read(self.at, known),
-            true => Command::ReadLocked(self.at),
-        };
-        let (outcome, bytes) = self.node.inner.access.ask_home(command, Vec::new())?;
+        let (outcome, bytes) = answered?;
         match outcome {
             Outcome::Read { version, len } => {
                 self.had.store(len, Relaxed);
@@ -226,6 +176,124 @@ impl<T: ?Sized> Object<T> {
             outcome => Err(unlike(outcome, self.at.tag)),
         }
     }
+}
+
+/// A read, between two of its attempts.
+pub(super) struct Reading {
+    known: Known,
+    retry: Retry,
+    attempts: Attempts,
+    /// Writers are kept out.
+    locked: bool,
+}
+
+impl Reading {
+    pub fn new(known: Known, retry: Retry) -> Self {
+        Reading {
+            known,
+            retry,
+            attempts: Attempts::default(),
+            locked: false,
+        }
+    }
+
+    /// What is to be done next, when the home has answered this if it was asked. It comes to a
+    /// version and what `f` has seen of that, or to the known version.
+    pub fn go_on<T: ?Sized, R>(
+        &mut self,
+        object: &Object<T>,
+        came: Option<Answered>,
+        f: &mut impl FnMut(&Window<'_>) -> R,
+    ) -> Action<(u64, Option<R>), Asks> {
+        let attempt = match came {
+            None => self.attempt(object, f),
+            Some(answered) => object.heard(answered, f).map(Tried::Came),
+        };
+        match attempt {
+            Ok(Tried::Came(attempt)) => self.tried(object, attempt),
+            Ok(Tried::Asks(command)) => Action::Ask(Asks::to(command)),
+            Ok(Tried::NoLease) => Action::Later(RackError::NoLease.into()),
+            Err(error) => Action::Over(Err(error)),
+        }
+    }
+
+    fn attempt<T: ?Sized, R>(
+        &self,
+        object: &Object<T>,
+        f: &mut impl FnMut(&Window<'_>) -> R,
+    ) -> Result<Tried<R>, AccessError> {
+        match object.node.open_now() {
+            Some(open) => open?,
+            None => return Ok(Tried::NoLease),
+        }
+        let wanted = Wanted {
+            generation: object.at.generation,
+            known: self.known.version,
+        };
+        let source = object.source()?;
+        let attempt = match (&source, self.locked) {
+            (Source::Place(place), false) => {
+                whole::read(place.words(), wanted, |bytes, meta| window(bytes, meta, f))
+            }
+            (Source::Place(place), true) if object.is_own() => object.read_alone(place, wanted, f),
+            (source, locked) => {
+                if matches!(source, Source::Place(_)) {
+                    count(&object.counters().fallbacks);
+                }
+                return Ok(Tried::Asks(match locked {
+                    false => Command::Read(object.at, self.known),
+                    true => Command::ReadLocked(object.at),
+                }));
+            }
+        };
+        Ok(Tried::Came(attempt))
+    }
+
+    /// What follows an attempt.
+    fn tried<T: ?Sized, R>(
+        &mut self,
+        object: &Object<T>,
+        attempt: Attempt<R>,
+    ) -> Action<(u64, Option<R>), Asks> {
+        let counters = object.counters();
+        let refusal = match attempt {
+            Ok((version, result)) => return Action::Over(Ok((version, Some(result)))),
+            Err(refusal) => refusal,
+        };
+        match refusal {
+            Refusal::NotModified => {
+                count(&counters.not_modified);
+                return Action::Over(Ok((self.known.version, None)));
+            }
+            Refusal::Gone => return Action::Over(Err(object.gone())),
+            Refusal::Locked => count(&counters.locked),
+            Refusal::Torn => count(&counters.torn),
+        }
+        let addr = object.at.tag.0;
+        match self.attempts.failed(self.retry) {
+            Next::Pause(most) => Action::Pause(most),
+            Next::Lock => {
+                count(&counters.exclusive);
+                match std::mem::replace(&mut self.locked, true) {
+                    // A writer's thread is in, and does not run.
+                    true => Action::Later(AccessError::Busy { addr }),
+                    false => Action::Pause(0),
+                }
+            }
+            Next::Abort => {
+                let tries = self.attempts.count();
+                Action::Over(Err(AccessError::Torn { addr, tries }))
+            }
+        }
+    }
+}
+
+/// A step of a read.
+enum Tried<R> {
+    Came(Attempt<R>),
+    Asks(Command),
+    /// Not before there is a lease.
+    NoLease,
 }
 
 /// Bytes that came by packets, as words.
@@ -248,25 +316,12 @@ pub(super) fn window<R>(
     f(&Window::new(bytes, 0, len))
 }
 
-/// Waits for a random time, half of this at least.
-fn pause(most: u64) {
-    let nanos = most / 2 + fastrand::u64(0..=most / 2);
-    if nanos >= SLEEP {
-        return std::thread::sleep(Duration::from_nanos(nanos));
-    }
-    let began = Instant::now();
-    // The writer may need this processor.
-    std::thread::yield_now();
-    while began.elapsed() < Duration::from_nanos(nanos) {
-        std::hint::spin_loop();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Contract, Rack, RegionSpec};
     use rackmem_proto::sabre::Then;
+    use std::time::Duration;
 
     fn object(rack: &Rack) -> Object<[u64; 4]> {
         let spec = RegionSpec::new("objects", 1 << 20).contract(Contract::Object);
@@ -314,9 +369,9 @@ mod tests {
             let place = own.place.as_ref().unwrap();
             let seen = own.read_alone(place, wanted, &mut { sum });
             assert_eq!(seen, Ok((version, 10)));
-            let seen = far
-                .read_at_home(Known::default(), true, &mut { sum })
-                .unwrap();
+            let access = &far.node.inner.access;
+            let answered = access.ask_home(Command::ReadLocked(far.at), Vec::new());
+            let seen = far.heard(answered, &mut { sum }).unwrap();
             assert_eq!(seen, Ok((version, 10)), "{fabric:?}");
             assert_eq!(own.read_versioned(), Ok((version, value)));
         }

@@ -1,5 +1,6 @@
 //! Replicated memory in a program's hands: lines that a majority of a group's members keeps.
 
+mod futures;
 mod status;
 
 pub use crate::host::replicated::CopyStore;
@@ -7,8 +8,10 @@ pub use status::{CopyStatus, GroupStatus, SweepStatus};
 
 use crate::bytes::value::Value;
 use crate::error::{AccessError, BulkError, RackError};
+use crate::host::driving::errand::{self, Action, Came};
+use crate::host::replicated::Asks;
 use crate::node::Node;
-use rackmem_proto::abd::Layout;
+use rackmem_proto::abd::{Command, Layout};
 use rackmem_proto::wire::{Contract, Tag};
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::Relaxed;
@@ -97,15 +100,7 @@ impl<T: Value> Replicated<T> {
     /// # Errors
     /// [`AccessError::NoQuorum`] when no majority answers within the configuration's `patience`.
     pub fn read(&self) -> Result<T, AccessError> {
-        self.node.to_lines()?;
-        let line = self.node.inner.access.read_line(self.line, self.first)?;
-        let bytes = line.get(..size_of::<T>());
-        let value = bytes.and_then(|bytes| T::read_from_bytes(bytes).ok());
-        value.ok_or(AccessError::BadRange {
-            addr: self.line.0,
-            len: size_of::<T>(),
-            block: line.len(),
-        })
+        self.call(|came| self.go_on(came, || self.asks_read(), |line| self.value(line)))
     }
 
     /// Writes it. When this returns a majority has it, and every later read sees it or a later
@@ -115,13 +110,61 @@ impl<T: Value> Replicated<T> {
     /// [`AccessError::NoQuorum`] when no majority answers within the configuration's `patience`:
     /// the write may take effect later, or never.
     pub fn write(&self, value: T) -> Result<(), AccessError> {
-        self.node.to_lines()?;
+        self.call(|came| self.go_on(came, || self.asks_write(&value), |_| Ok(())))
+    }
+
+    /// Goes through an operation in this thread.
+    fn call<R>(
+        &self,
+        go_on: impl FnMut(Option<Came<Asks>>) -> Action<R, Asks>,
+    ) -> Result<R, AccessError> {
+        let access = &self.node.inner.access;
+        errand::call(access, |asks| access.ask_copies(asks), go_on)
+    }
+
+    /// What is to be done next: those that have copies are asked, and what they answer is `then`'s.
+    fn go_on<R>(
+        &self,
+        came: Option<Came<Asks>>,
+        asks: impl FnOnce() -> Asks,
+        then: impl FnOnce(&[u8]) -> Result<R, AccessError>,
+    ) -> Action<R, Asks> {
+        match came {
+            Some(came) => Action::Over(came.and_then(|line| then(&line))),
+            None => match self.node.to_lines() {
+                Ok(()) => Action::Ask(asks()),
+                Err(error) => Action::Over(Err(error.into())),
+            },
+        }
+    }
+
+    fn asks_read(&self) -> Asks {
+        self.asks(Command::Read(self.line), Vec::new())
+    }
+
+    fn asks_write(&self, value: &T) -> Asks {
         let mut line = value.as_bytes().to_vec();
         line.resize(self.len, 0);
-        self.node
-            .inner
-            .access
-            .write_line(self.line, self.first, line)
+        self.asks(Command::Write(self.line), line)
+    }
+
+    fn asks(&self, command: Command, value: Vec<u8>) -> Asks {
+        let first = self.first;
+        Asks {
+            command,
+            value,
+            first,
+        }
+    }
+
+    fn value(&self, line: &[u8]) -> Result<T, AccessError> {
+        let bytes = line.get(..size_of::<T>());
+        let value = bytes.and_then(|bytes| T::read_from_bytes(bytes).ok());
+        value.ok_or(AccessError::BadRange {
+            addr: self.line.0,
+            len: size_of::<T>(),
+            block: line.len(),
+        })
     }
 }
 

@@ -3,6 +3,9 @@
 #[path = "../support/child.rs"]
 mod child;
 mod contracts;
+#[path = "../support/executor.rs"]
+mod executor;
+mod futures;
 mod handles;
 mod many;
 mod map;

@@ -1,5 +1,6 @@
 //! What threads read and write in lines, all together, is what one memory could have told them.
 
+use crate::executor::block_on;
 use crate::{FABRICS, LONG, MODES};
 use rackmem::diagnostics::Faults;
 use rackmem::{Fabric, Node, Rack, Region, RegionSpec, Replicated};
@@ -8,7 +9,7 @@ use rackmem_sim::linear::{Limits, Verdict, check};
 
 pub const LINES: usize = 3;
 /// A line takes several packets where these are small.
-const WORDS: usize = 300;
+pub const WORDS: usize = 300;
 
 /// A thread's reads and writes, recorded. What was not answered may have happened.
 pub fn work(node: &Node, spec: &RegionSpec, client: u32, log: &mut ClientLog<'_>, most: usize) {
@@ -27,9 +28,20 @@ pub fn work_on(region: &Region, client: u32, log: &mut ClientLog<'_>, most: usiz
 /// Reads and writes of a thread to so many registers, recorded.
 pub fn record<const WORDS: usize>(
     registers: usize,
-    (client, log, most): (u32, &mut ClientLog<'_>, usize),
+    of: (u32, &mut ClientLog<'_>, usize),
     read: impl Fn(usize) -> Option<[u64; WORDS]>,
     write: impl Fn(usize, [u64; WORDS]) -> bool,
+) {
+    let write = async |at, words| write(at, words);
+    block_on(record_task(registers, of, async |at| read(at), write));
+}
+
+/// The same of a task.
+pub async fn record_task<const WORDS: usize>(
+    registers: usize,
+    (client, log, most): (u32, &mut ClientLog<'_>, usize),
+    read: impl AsyncFn(usize) -> Option<[u64; WORDS]>,
+    write: impl AsyncFn(usize, [u64; WORDS]) -> bool,
 ) {
     let mut rng = fastrand::Rng::with_seed(client.into());
     for number in 1..=most as u64 {
@@ -37,7 +49,7 @@ pub fn record<const WORDS: usize>(
         let name = at.to_string();
         if rng.bool() {
             let ticket = log.begin(&name, Call::Get).expect("room");
-            let Some(read) = read(at) else {
+            let Some(read) = read(at).await else {
                 log.fail(ticket);
                 continue;
             };
@@ -52,7 +64,7 @@ pub fn record<const WORDS: usize>(
             let fresh = u64::from(client + 1) << 32 | number;
             let value = fresh.to_string();
             let ticket = log.begin(&name, Call::Set { value }).expect("room");
-            if write(at, [fresh; WORDS]) {
+            if write(at, [fresh; WORDS]).await {
                 log.ok(ticket, Reply::Nil);
             }
         }

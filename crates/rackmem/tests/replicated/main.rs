@@ -4,6 +4,9 @@
 mod contracts;
 mod durable;
 mod embedded;
+#[path = "../support/executor.rs"]
+mod executor;
+mod futures;
 mod growing;
 mod history;
 mod homes;

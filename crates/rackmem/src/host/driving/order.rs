@@ -1,16 +1,15 @@
-//! What a future wants with a block, and what it waits for next: the slow path of an operation
-//! (`host/access.rs`) without waiting in it.
+//! What a future wants, for the thread that drives it: what it waits for next, and since when.
 
+use super::block::BlockOrder;
+use super::errand::ErrandOrder;
 use super::task::Job;
-use crate::bytes::pending::{Plan, Reservation};
-use crate::error::{AccessError, RackError};
-use crate::host::access::{Access, coherent};
+use crate::bytes::pending::Reservation;
+use crate::error::AccessError;
 use crate::host::inner::NodeInner;
-use crate::membership::current_view::Looked;
-use rackmem_proto::engine::{Purpose, Then};
-use rackmem_proto::membership::Telling;
+use crate::host::objects::Asks as ObjectAsks;
+use crate::host::replicated::Asks as LineAsks;
+use rackmem_proto::engine::Purpose;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// The first pause before an order is looked at again that others are in the way of, and how often
@@ -18,32 +17,24 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_micros(20);
 const DOUBLED: u32 = 6;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    /// The block.
-    Use,
-    /// The block to be home, since this epoch: it has been changed, and is to survive this node.
-    Home(u32),
-    /// The lease, which covers what has been done.
-    Lease,
-}
-
 /// See the module.
-pub(super) struct Order {
-    pub job: Arc<dyn Job>,
-    phase: Phase,
-    /// Since when it is tried, how often, and when it is looked at again.
-    began: Instant,
-    tries: u32,
-    pub due: Instant,
-    /// What was known of the members when its home was not.
-    seen: Option<Looked>,
+pub(crate) enum Order {
+    /// Something with a block, which has to come.
+    Block(BlockOrder),
+    /// Something of an object's home.
+    Object(ErrandOrder<ObjectAsks>),
+    /// Something of those that have copies of a line.
+    Line(ErrandOrder<LineAsks>),
 }
 
 /// What is to be done about it.
 pub(super) enum Step<'a> {
     /// An event.
     Begin(Purpose, Reservation<'a>),
+    /// Its question is asked.
+    Ask,
+    /// It is looked at again after this time.
+    Pause(Duration),
     /// Others are in the way; if they are so for too long, this is why.
     Later(AccessError),
     /// Look once more.
@@ -51,27 +42,30 @@ pub(super) enum Step<'a> {
     Over(Result<(), AccessError>),
 }
 
-impl Order {
-    pub fn new(job: Arc<dyn Job>) -> Self {
+/// Since when an order is tried, how often, and when it is looked at again.
+pub(super) struct Pace {
+    began: Instant,
+    tries: u32,
+    pub due: Instant,
+}
+
+impl Pace {
+    pub fn new() -> Self {
         let now = Instant::now();
-        Order {
-            job,
-            phase: Phase::Use,
+        Pace {
             began: now,
             tries: 0,
             due: now,
-            seen: None,
         }
     }
 
-    fn busy<'a>(&self) -> Step<'a> {
-        Step::Later(AccessError::Busy {
-            addr: self.job.tag().0,
-        })
+    /// Nobody is in the way any more.
+    pub fn goes_on(&mut self) {
+        self.tries = 0;
     }
 
     /// Others have been in the way: when it is looked at again. Otherwise it has taken too long.
-    pub fn put_off(&mut self, patience: Duration, why: AccessError) -> Result<(), AccessError> {
+    fn put_off(&mut self, patience: Duration, why: AccessError) -> Result<(), AccessError> {
         let now = Instant::now();
         if now.duration_since(self.began) >= patience {
             return Err(why);
@@ -81,135 +75,86 @@ impl Order {
         self.due = now + pause.mul_f64(0.5 + fastrand::f64() / 2.0);
         Ok(())
     }
+}
 
-    pub fn step<'a>(&mut self, inner: &'a NodeInner) -> Step<'a> {
-        if inner.closed.load(Relaxed) {
-            return Step::Over(Err(RackError::Closed.into()));
-        }
-        match self.phase {
-            Phase::Use => self.bring(inner),
-            Phase::Home(epoch) => self.bring_home(&inner.access, epoch),
-            Phase::Lease => self.confirm(&inner.access),
+impl From<BlockOrder> for Order {
+    fn from(order: BlockOrder) -> Self {
+        Order::Block(order)
+    }
+}
+
+impl From<ErrandOrder<ObjectAsks>> for Order {
+    fn from(order: ErrandOrder<ObjectAsks>) -> Self {
+        Order::Object(order)
+    }
+}
+
+impl From<ErrandOrder<LineAsks>> for Order {
+    fn from(order: ErrandOrder<LineAsks>) -> Self {
+        Order::Line(order)
+    }
+}
+
+impl Order {
+    /// Something with a block.
+    pub fn block(job: Arc<dyn Job>) -> Self {
+        Order::Block(BlockOrder::new(job))
+    }
+
+    fn pace(&mut self) -> &mut Pace {
+        match self {
+            Order::Block(order) => &mut order.pace,
+            Order::Object(order) => &mut order.pace,
+            Order::Line(order) => &mut order.pace,
         }
     }
 
-    fn bring<'a>(&mut self, inner: &'a NodeInner) -> Step<'a> {
-        let (access, tag) = (&inner.access, self.job.tag());
-        if let Err(error) = coherent(tag) {
-            return Step::Over(Err(error));
-        }
-        let standing = &access.standing;
-        if standing.is_fenced() {
-            return Step::Over(Err(RackError::Fenced.into()));
-        }
-        if !inner.serving.load(Relaxed) || !standing.holds() {
-            return Step::Later(RackError::NoLease.into());
-        }
-        let epoch = standing.epoch();
-        if self.job.hit(&access.agents.cache) {
-            return self.used(access, epoch, true);
-        }
-        match access.alive_now(tag, &mut self.seen) {
-            Some(Ok(())) => {}
-            Some(Err(error)) => return Step::Over(Err(error)),
-            None => return Step::Later(RackError::Timeout { node: access.me() }.into()),
-        }
-        let writes = self.job.writes();
-        self.begin(
-            access,
-            access.pending.plan_now(&access.agents.cache, tag, writes),
-        )
-    }
-
-    fn begin<'a>(&self, access: &'a Access, plan: Option<Plan<'a>>) -> Step<'a> {
-        match plan {
-            Some(Plan::Begin(purpose, reserved)) => Step::Begin(purpose, reserved),
-            Some(Plan::Evict(reserved)) => match access.leaving(reserved) {
-                Some((purpose, reserved)) => Step::Begin(purpose, reserved),
-                None => self.busy(),
-            },
-            Some(Plan::Retry) | None => self.busy(),
+    /// When it is looked at again.
+    pub(super) fn due(&self) -> Instant {
+        match self {
+            Order::Block(order) => order.pace.due,
+            Order::Object(order) => order.pace.due,
+            Order::Line(order) => order.pace.due,
         }
     }
 
-    /// What the future wants has been done in this epoch, with a copy that was here or one that has
-    /// come for it.
-    fn used<'a>(&mut self, access: &Access, epoch: u32, hit: bool) -> Step<'a> {
-        self.tries = 0;
-        let survives = self.job.writes() && access.agents.kept.writes_survive(self.job.tag());
-        self.phase = match survives {
-            true => Phase::Home(epoch),
-            // A hit was allowed when it was made.
-            false if hit => return Step::Over(Ok(())),
-            false => Phase::Lease,
-        };
-        Step::Again
+    /// It is looked at again at this time.
+    pub(super) fn set_due(&mut self, at: Instant) {
+        self.pace().due = at;
     }
 
-    /// See [`Access::bring_home`].
-    fn bring_home<'a>(&mut self, access: &'a Access, epoch: u32) -> Step<'a> {
-        let (tag, cache) = (self.job.tag(), &access.agents.cache);
-        let interrupted = AccessError::Interrupted { addr: tag.0 };
-        if access.standing.epoch() != epoch {
-            return Step::Over(Err(interrupted));
-        }
-        if let Some((purpose, reserved)) = access.going_home(tag) {
-            return Step::Begin(purpose, reserved);
-        }
-        // Another node has it, or another thread here uses it.
-        match access.pending.plan_now(cache, tag, false) {
-            None => Step::Later(interrupted),
-            plan => self.begin(access, plan),
-        }
-    }
-
-    /// See [`Access::confirm`]. What was written under a lease that is over nobody may have.
-    fn confirm<'a>(&self, access: &Access) -> Step<'a> {
-        let error = |error: RackError| match self.job.writes() {
-            true => AccessError::Interrupted {
-                addr: self.job.tag().0,
-            },
-            false => error.into(),
-        };
-        match access.standing.telling() {
-            Telling::Now => Step::Over(Ok(())),
-            Telling::Never => Step::Over(Err(error(RackError::Fenced))),
-            Telling::Later => Step::Later(error(RackError::NoLease)),
-        }
-    }
-
-    /// The block of its event is here, and nobody can take it away.
-    pub fn use_block(&self, purpose: Purpose, words: &[std::sync::atomic::AtomicU64]) {
-        if self.phase == Phase::Use && !purpose.evicts() {
-            self.job.run(words);
-        }
-    }
-
-    /// Its event, of this epoch, is over; `own`: it was about its own block.
-    pub fn ended<'a>(
+    /// See [`Pace::put_off`].
+    pub(super) fn put_off(
         &mut self,
-        access: &Access,
-        (purpose, own, epoch): (Purpose, bool, u32),
-        then: Then,
-    ) -> Step<'a> {
-        match (then, self.phase) {
-            (Then::Done, Phase::Use) if !purpose.evicts() => self.used(access, epoch, false),
-            (Then::Done, Phase::Home(since)) if purpose.evicts() && own => {
-                self.phase = Phase::Lease;
-                match access.standing.epoch() == since {
-                    true => Step::Again,
-                    false => Step::Over(Err(AccessError::Interrupted {
-                        addr: self.job.tag().0,
-                    })),
-                }
-            }
-            (Then::Done, _) if purpose.evicts() && !own => {
-                access.agents.events.evicted_in_the_way();
-                Step::Again
-            }
-            (Then::Done | Then::Again, _) => Step::Again,
-            (Then::Relook | Then::BackOff, _) => self.busy(),
-            (Then::Lost | Then::Fail(_), _) => Step::Over(Err(access.fatal(then, self.job.tag()))),
+        patience: Duration,
+        why: AccessError,
+    ) -> Result<(), AccessError> {
+        self.pace().put_off(patience, why)
+    }
+
+    /// Whether nobody wants it any more.
+    pub(super) fn is_dropped(&self) -> bool {
+        match self {
+            Order::Block(order) => order.job.is_dropped(),
+            Order::Object(order) => order.is_dropped(),
+            Order::Line(order) => order.is_dropped(),
+        }
+    }
+
+    pub(super) fn step<'a>(&mut self, inner: &'a NodeInner) -> Step<'a> {
+        match self {
+            Order::Block(order) => order.step(inner),
+            Order::Object(order) => order.step(inner),
+            Order::Line(order) => order.step(inner),
+        }
+    }
+
+    /// It is done, or is not going to be.
+    pub(super) fn finish(&self, over: Result<(), AccessError>) {
+        match self {
+            Order::Block(order) => order.job.finish(over),
+            Order::Object(order) => order.finish(over),
+            Order::Line(order) => order.finish(over),
         }
     }
 }

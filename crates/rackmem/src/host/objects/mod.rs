@@ -4,11 +4,14 @@
 //! objects, and the way of its packets. A thread of this process that has an object's memory
 //! ([`Objects::place`]) reads it without any of this.
 
+mod asking;
 mod fx;
 mod operating;
 pub(crate) mod telling;
 mod transacting;
 
+pub(crate) use self::asking::{Answered, Asks};
+pub(in crate::host) use self::asking::{Asking, Questions};
 pub(crate) use self::fx::Fx;
 pub(crate) use self::operating::{not_done, unlike};
 

@@ -1,17 +1,18 @@
 //! A thread does something with an object of a home whose memory it has not.
 
-use super::{Objects, count};
+use super::Objects;
+use super::asking::{Answered, Asking, Questions};
 use crate::backoff::Backoff;
-use crate::error::{AccessError, AllocError, RackError};
+use crate::error::{AccessError, AllocError};
 use crate::host::access::Access;
 use crate::host::here::Here;
-use crate::ports::requester::{Borrowed, refused};
+use crate::host::replicated::LOOK_UP;
+use crate::ports::requester::{Slot, refused};
 use rackmem_fabric::{Body, Nobody, Whole};
-use rackmem_proto::engine::{ObjectHost, Objects as Protocol, Protocol as _};
-use rackmem_proto::sabre::{Answer, Command, Known, Lane, Outcome, Ref};
+use rackmem_proto::engine::ObjectHost;
+use rackmem_proto::sabre::{Answer, Command, Known, Outcome, Ref};
 use rackmem_proto::wire::{Contract, Reason, Tag};
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 impl Access {
     /// Whether an object is in this node's own memory. Of a home that a group keeps, threads of its
@@ -28,15 +29,14 @@ impl Access {
         if !matches!(command, Command::Remove(_)) {
             self.is_there(tag)?;
         }
-        let begin = |here: &mut Here<'_>, slot| Protocol::command(here, slot, command);
-        let mut answered = self.ask_all(&[tag], value, begin)?;
+        let mut answered = self.ask_all(Questions::One(command, value))?;
         answered.pop().unwrap_or(Err(silence(self, tag)))
     }
 
     /// An address in a home that a group keeps is of a region that is there,
     /// as far as this node can know: it asks nobody for what it knows to be gone,
     /// and nobody waits for what never was.
-    pub(super) fn is_there(&self, tag: Tag) -> Result<(), AccessError> {
+    pub(in crate::host) fn is_there(&self, tag: Tag) -> Result<(), AccessError> {
         if tag.home().is_own() || !tag.is_under(Contract::Object) {
             return Ok(());
         }
@@ -64,13 +64,9 @@ impl Access {
             .zip(&there)
             .filter(|(_, there)| there.is_ok());
         let asked: Vec<(Ref, Known)> = asked.map(|(object, _)| *object).collect();
-        let tags: Vec<Tag> = asked.iter().map(|(object, _)| object.tag).collect();
-        let begin = |here: &mut Here<'_>, slot| {
-            here.objects(|sabre, fx| sabre.reads(slot, &asked, fx));
-        };
-        let mut answered = match tags.is_empty() {
+        let mut answered = match asked.is_empty() {
             true => Vec::new(),
-            false => self.ask_all(&tags, Vec::new(), begin)?,
+            false => self.ask_all(Questions::Reads(asked))?,
         }
         .into_iter();
         let mut all = Vec::with_capacity(objects.len());
@@ -84,71 +80,20 @@ impl Access {
         Ok(all)
     }
 
-    /// Begins one operation for each of these addresses, and waits for what comes of all of them.
-    fn ask_all(
-        &self,
-        tags: &[Tag],
-        value: Vec<u8>,
-        begin: impl FnOnce(&mut Here<'_>, u8),
-    ) -> Result<Vec<Answered>, AccessError> {
-        let objects = &self.agents.objects;
+    /// Asks, and waits for all answers.
+    fn ask_all(&self, questions: Questions) -> Result<Vec<Answered>, AccessError> {
         let mut slot = self.requesters.borrow()?;
-        let (nth, began) = (slot.number(), Instant::now());
-        // A keeper that is to say what became of a transaction takes nothing newer before.
-        let kept = tags.iter().copied().find(|tag| !tag.home().is_own());
-        while let Some(tag) = kept.filter(|_| !objects.part().sabre.may_ask_keeper(nth)) {
-            if self.closed.load(Relaxed) {
-                return Err(AccessError::Rack(RackError::Closed));
-            }
-            if began.elapsed() >= self.patience {
-                return Err(silence(self, tag));
-            }
-            self.listen(&mut slot, |time| objects.wait(time));
+        let mut asking = Asking::new(self, questions);
+        let mut answers: Vec<Option<Answered>> = asking.open.iter().map(|_| None).collect();
+        while !asking.look(&mut slot, |nth, answer| answers[nth] = Some(answer)) {
+            asking.wait(&mut slot, LOOK_UP);
         }
-        objects.sit_down(nth, slot.reply_port(), (value, tags.len()));
-        {
-            let mut nobody = Nobody;
-            let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
-            begin(&mut here, nth);
-        }
-        let counters = &objects.counters;
-        counters.asked.fetch_add(tags.len() as u64, Relaxed);
-        count(&counters.rounds);
-        let mut answered: Vec<Option<Answered>> = tags.iter().map(|_| None).collect();
-        loop {
-            objects.take(nth, &mut answered);
-            let closed = self.closed.load(Relaxed);
-            let late = began.elapsed() >= self.patience;
-            for (at, answer) in answered.iter_mut().enumerate() {
-                if answer.is_some() {
-                    continue;
-                }
-                let tag = tags[at];
-                let given_up = if closed {
-                    Some(AccessError::Rack(RackError::Closed))
-                } else if late {
-                    Some(silence(self, tag))
-                } else {
-                    // Its home may have died, and this process may have been given up.
-                    self.alive(tag).err()
-                };
-                if let Some(error) = given_up {
-                    // It may have ended just now.
-                    let lane = lane(nth, at);
-                    *answer = Some(objects.stand_up(lane).ok_or(error));
-                }
-            }
-            if answered.iter().all(Option::is_some) {
-                return Ok(answered.into_iter().flatten().collect());
-            }
-            self.listen(&mut slot, |time| objects.wait(time));
-            self.ask_keeper_again(&slot, kept);
-        }
+        Ok(answers.into_iter().flatten().collect())
     }
 
     /// Asks again what a keeper could not answer, where packets are calls: it has not heard of a
     /// region, or no majority has answered it, and nobody else sends it again.
-    pub(super) fn ask_keeper_again(&self, slot: &Borrowed<'_>, kept: Option<Tag>) {
+    pub(super) fn ask_keeper_again(&self, slot: &Slot, kept: Option<Tag>) {
         if kept.is_some() && !slot.overlaps() {
             let (nth, mut nobody) = (slot.number(), Nobody);
             let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
@@ -281,17 +226,8 @@ impl Access {
     }
 }
 
-/// What became of an operation, with what it has read; an error where nothing is known.
-pub(crate) type Answered = Result<(Outcome, Vec<u8>), AccessError>;
-
-/// The operation of a slot at this place.
-fn lane(slot: u8, nth: usize) -> Lane {
-    let nth = nth as u8;
-    Lane { slot, nth }
-}
-
 /// A home has not answered.
-fn silence(access: &Access, tag: Tag) -> AccessError {
+pub(super) fn silence(access: &Access, tag: Tag) -> AccessError {
     AccessError::silent(tag, access.standing.host(tag.home()))
 }
 
@@ -315,30 +251,6 @@ pub(crate) fn unlike(outcome: Outcome, tag: Tag) -> AccessError {
 }
 
 impl Objects {
-    /// A thread is about to begin so many operations in a slot that it has for itself; the first
-    /// one writes this.
-    fn sit_down(&self, slot: u8, reply_port: u16, (value, count): (Vec<u8>, usize)) {
-        let values = &mut self.part().values;
-        values.begin(slot, reply_port, (value, count));
-    }
-
-    /// What came of those operations that have ended.
-    fn take(&self, slot: u8, answered: &mut [Option<Answered>]) {
-        let mut part = self.part();
-        for (at, answer) in answered.iter_mut().enumerate() {
-            if let Some(ended) = part.values.take(lane(slot, at)) {
-                *answer = Some(Ok(ended));
-            }
-        }
-    }
-
-    /// The thread does not wait for this operation any longer.
-    fn stand_up(&self, lane: Lane) -> Option<(Outcome, Vec<u8>)> {
-        let mut part = self.part();
-        part.sabre.abandon(lane);
-        part.values.take(lane)
-    }
-
     /// Waits until some operation of this node has ended, but not for long.
     pub(super) fn wait(&self, at_most: Duration) {
         let part = self.part();

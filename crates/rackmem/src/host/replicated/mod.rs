@@ -13,7 +13,9 @@ mod post;
 mod stores;
 pub(crate) mod telling;
 
+pub(crate) use self::operating::Asks;
 pub use self::operating::CopyCounts;
+pub(in crate::host) use self::operating::{LOOK_UP, Operating};
 pub(crate) use self::post::{apart, listening, post};
 pub use self::stores::CopyStore;
 pub(crate) use self::stores::Stores;

@@ -4,17 +4,20 @@ use super::{Part, Replicas};
 use crate::data_plane::kernel::reads::KernelLineCounts;
 use crate::error::{AccessError, RackError};
 use crate::host::access::Access;
+use crate::host::driving::errand::Question;
 use crate::host::here::Here;
-use crate::ports::requester::Borrowed;
+use crate::membership::current_view::Looked;
+use crate::ports::requester::Slot;
 use rackmem_fabric::{Body, Nobody, Whole};
 use rackmem_proto::abd::{Command, Config, Effects, Outcome, Phase, Why};
 use rackmem_proto::engine::{self, ReplicatedHost};
 use rackmem_proto::wire::{Header, Seq, Tag};
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// How long a thread waits for packets without a look whether its operation has ended otherwise.
-const LOOK_UP: Duration = Duration::from_millis(2);
+pub(in crate::host) const LOOK_UP: Duration = Duration::from_millis(2);
 /// How long a quorum that was asked first has for its answers until all are asked:
 /// some round trips.
 const HEDGE: Duration = Duration::from_micros(200);
@@ -127,6 +130,11 @@ impl Access {
         written.map(drop)
     }
 
+    /// Asks those that have copies of a line.
+    pub fn ask_copies(&self, asks: Asks) -> Result<Vec<u8>, AccessError> {
+        self.operate(asks.command, asks.value, Of::Region(asks.first))
+    }
+
     /// Carries out a command on a line of a group that epochs fence: in this epoch, or not at all.
     pub fn operate_in(
         &self,
@@ -181,86 +189,31 @@ impl Access {
         value: Vec<u8>,
         of: Of,
     ) -> Result<Vec<u8>, AccessError> {
-        let line = command.line();
         let mut slot = self.requesters.borrow()?;
-        let (nth, replicas) = (slot.number(), &self.agents.replicas);
-        let group = line.home().0;
-        let _pager = of.is_of_pages().then(|| replicas.pages.work(group, nth));
-        replicas.sit_down(nth, slot.reply_port(), value);
-        {
-            let mut nobody = Nobody;
-            let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
-            here.replicated(|abd, fx| {
-                // Looked at in the same section: another region may have the number at any time,
-                // and another node the pages.
-                let now = abd.config(group);
-                let gone = |now: &Config| now.is_removed() || of.is_other_than(now.first);
-                match now.is_some_and(gone) {
-                    true => fx.done(nth, Outcome::Refused(Why::Removed)),
-                    false if of.is_of_pages() && !replicas.pages.has(group) => {}
-                    false => abd.command(nth, command, fx),
-                }
-            });
-        }
-        let began = Instant::now();
-        // The phase in which only a quorum has been asked, and since when.
-        let mut first = (None, began);
+        let (nth, group) = (slot.number(), command.line().home().0);
+        let pages = &self.agents.replicas.pages;
+        let _pager = of.is_of_pages().then(|| pages.work(group, nth));
+        let what = (command, of, patience);
+        let mut operating = Operating::begin(self, &mut slot, what, value);
         loop {
-            let few = match replicas.take(nth) {
-                Taken::Ended(outcome, value) => return ended(command, outcome, value),
-                Taken::Waits(few) => few,
-            };
-            if first.0 != few {
-                first = (few, Instant::now());
+            match operating.look(&mut slot) {
+                ControlFlow::Break(over) => return over,
+                ControlFlow::Continue(at_most) => operating.wait(&mut slot, at_most),
             }
-            let asked_for = first.1.elapsed();
-            // Where packets are calls, all answers are here.
-            if few.is_some() && (!slot.overlaps() || asked_for >= HEDGE) {
-                self.ask_others(&slot, nth);
-                continue;
-            }
-            let given_up = if self.closed.load(Relaxed) {
-                Some(AccessError::Rack(RackError::Closed))
-            } else if self.standing.is_fenced() {
-                Some(AccessError::Rack(RackError::Fenced))
-            } else if of.is_of_pages() && !replicas.pages.has(group) {
-                // Another node has them, which takes that the rack goes on without this one.
-                Some(AccessError::Rack(RackError::Fenced))
-            } else if of.is_past(self.standing.epoch()) {
-                Some(AccessError::Interrupted { addr: line.0 })
-            } else {
-                let late = began.elapsed() >= patience;
-                late.then(|| replicas.no_quorum(nth, command))
-            };
-            if let Some(error) = given_up {
-                // It may have ended just now.
-                return match replicas.stand_up(nth) {
-                    Some((outcome, value)) => ended(command, outcome, value),
-                    None => Err(error),
-                };
-            }
-            let at_most = few.map_or(LOOK_UP, |_| HEDGE - asked_for);
-            self.listen_for(&mut slot, at_most, |time| replicas.wait(time));
         }
-    }
-
-    /// Asks those as well whose answers a quorum should have made needless.
-    fn ask_others(&self, slot: &Borrowed<'_>, nth: u8) {
-        let mut nobody = Nobody;
-        let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
-        here.replicated(|abd, fx| {
-            if abd.few(nth).is_some() {
-                abd.retry(nth, fx);
-            }
-        });
     }
 
     /// Waits for packets, and takes those that come. `wait`: until another thread has taken some.
-    pub(in crate::host) fn listen(&self, slot: &mut Borrowed<'_>, wait: impl FnOnce(Duration)) {
+    pub(in crate::host) fn listen(&self, slot: &mut Slot, wait: impl FnOnce(Duration)) {
         self.listen_for(slot, LOOK_UP, wait);
     }
 
-    fn listen_for(&self, slot: &mut Borrowed<'_>, at_most: Duration, wait: impl FnOnce(Duration)) {
+    pub(in crate::host) fn listen_for(
+        &self,
+        slot: &mut Slot,
+        at_most: Duration,
+        wait: impl FnOnce(Duration),
+    ) {
         // A rebuild waits for requesters that are behind.
         slot.follow();
         if !slot.overlaps() {
@@ -279,6 +232,161 @@ impl Access {
             let here = Here::new(&self.agents, slot.net(), body, &mut nobody);
             engine::packet(&mut here.at(header.offset), &header);
         }
+    }
+}
+
+/// What an operation asks those that have copies of a line of the region that began with this
+/// config of its group.
+pub(crate) struct Asks {
+    pub command: Command,
+    /// What is written.
+    pub value: Vec<u8>,
+    pub first: u32,
+}
+
+impl Question for Asks {
+    type Answer = Vec<u8>;
+
+    /// There is: a majority, or time will tell.
+    fn has_answerer(&self, _: &Access, _: &mut Option<Looked>) -> Option<Result<(), AccessError>> {
+        Some(Ok(()))
+    }
+
+    fn unanswered(&self, access: &Access) -> AccessError {
+        let config = access.agents.replicas.config(self.command.line().home().0);
+        let needed = config.map_or(0, |config| config.quorum() as u8);
+        silence(self.command, (0, needed))
+    }
+}
+
+/// A read or write of a line that is under way in a requester's slot, for the thread that waits for
+/// it or has several.
+pub(in crate::host) struct Operating<'a> {
+    access: &'a Access,
+    command: Command,
+    of: Of,
+    patience: Duration,
+    began: Instant,
+    /// The phase in which only a quorum has been asked, and since when.
+    first: (Option<(Seq, Phase)>, Instant),
+}
+
+impl<'a> Operating<'a> {
+    /// One of a program, on a line of the region that began with this config of its group.
+    pub fn of_region(access: &'a Access, slot: &mut Slot, asks: Asks) -> Self {
+        let what = (asks.command, Of::Region(asks.first), access.patience);
+        Operating::begin(access, slot, what, asks.value)
+    }
+
+    fn begin(
+        access: &'a Access,
+        slot: &mut Slot,
+        (command, of, patience): (Command, Of, Duration),
+        value: Vec<u8>,
+    ) -> Self {
+        let (nth, replicas) = (slot.number(), &access.agents.replicas);
+        let group = command.line().home().0;
+        replicas.sit_down(nth, slot.reply_port(), value);
+        let mut nobody = Nobody;
+        let mut here = Here::new(&access.agents, slot.net(), Body::None, &mut nobody);
+        here.replicated(|abd, fx| {
+            // Looked at in the same section: another region may have the number at any time,
+            // and another node the pages.
+            let now = abd.config(group);
+            let gone = |now: &Config| now.is_removed() || of.is_other_than(now.first);
+            match now.is_some_and(gone) {
+                true => fx.done(nth, Outcome::Refused(Why::Removed)),
+                false if of.is_of_pages() && !replicas.pages.has(group) => {}
+                false => abd.command(nth, command, fx),
+            }
+        });
+        let began = Instant::now();
+        Operating {
+            access,
+            command,
+            of,
+            patience,
+            began,
+            first: (None, began),
+        }
+    }
+
+    /// What came of it, if it is over; else how long packets may be waited for before the next
+    /// look.
+    pub fn look(&mut self, slot: &mut Slot) -> ControlFlow<Result<Vec<u8>, AccessError>, Duration> {
+        let (nth, replicas) = (slot.number(), &self.access.agents.replicas);
+        loop {
+            let few = match replicas.take(nth) {
+                Taken::Ended(outcome, value) => {
+                    return ControlFlow::Break(ended(self.command, outcome, value));
+                }
+                Taken::Waits(few) => few,
+            };
+            if self.first.0 != few {
+                self.first = (few, Instant::now());
+            }
+            let asked_for = self.first.1.elapsed();
+            // Where packets are calls, all answers are here.
+            if few.is_some() && (!slot.overlaps() || asked_for >= HEDGE) {
+                self.ask_others(slot);
+                continue;
+            }
+            let Some(error) = self.given_up(nth) else {
+                return ControlFlow::Continue(few.map_or(LOOK_UP, |_| HEDGE - asked_for));
+            };
+            // It may have ended just now.
+            return ControlFlow::Break(match replicas.stand_up(nth) {
+                Some((outcome, value)) => ended(self.command, outcome, value),
+                None => Err(error),
+            });
+        }
+    }
+
+    /// Why nobody waits for it any longer.
+    fn given_up(&self, slot: u8) -> Option<AccessError> {
+        let (access, line) = (self.access, self.command.line());
+        let replicas = &access.agents.replicas;
+        if access.closed.load(Relaxed) {
+            Some(AccessError::Rack(RackError::Closed))
+        } else if access.standing.is_fenced() {
+            Some(AccessError::Rack(RackError::Fenced))
+        } else if self.of.is_of_pages() && !replicas.pages.has(line.home().0) {
+            // Another node has them, which takes that the rack goes on without this one.
+            Some(AccessError::Rack(RackError::Fenced))
+        } else if self.of.is_past(access.standing.epoch()) {
+            Some(AccessError::Interrupted { addr: line.0 })
+        } else {
+            let late = self.began.elapsed() >= self.patience;
+            late.then(|| replicas.no_quorum(slot, self.command))
+        }
+    }
+
+    /// Asks those as well whose answers a quorum should have made needless.
+    fn ask_others(&self, slot: &Slot) {
+        let (nth, mut nobody) = (slot.number(), Nobody);
+        let mut here = Here::new(&self.access.agents, slot.net(), Body::None, &mut nobody);
+        here.replicated(|abd, fx| {
+            if abd.few(nth).is_some() {
+                abd.retry(nth, fx);
+            }
+        });
+    }
+
+    /// Waits for packets, no longer than this, and takes those that come.
+    pub fn wait(&self, slot: &mut Slot, at_most: Duration) {
+        let replicas = &self.access.agents.replicas;
+        self.access
+            .listen_for(slot, at_most, |time| replicas.wait(time));
+    }
+}
+
+/// So many have answered, and so many are needed.
+fn silence(command: Command, (answered, needed): (u8, u8)) -> AccessError {
+    AccessError::NoQuorum {
+        addr: command.line().0,
+        answered,
+        needed,
+        writes: matches!(command, Command::Write(_)),
     }
 }
 
@@ -359,13 +467,12 @@ impl Replicas {
     }
 
     fn no_quorum(&self, slot: u8, command: Command) -> AccessError {
-        let (answered, needed) = self.part().memory.abd.progress(slot).unwrap_or_default();
-        AccessError::NoQuorum {
-            addr: command.line().0,
-            answered,
-            needed,
-            writes: matches!(command, Command::Write(_)),
-        }
+        let progress = self.part().memory.abd.progress(slot);
+        silence(command, progress.unwrap_or_default())
+    }
+
+    fn config(&self, group: u16) -> Option<Config> {
+        self.part().memory.abd.config(group).copied()
     }
 
     /// Waits until some operation of this node has ended, but not for long.
