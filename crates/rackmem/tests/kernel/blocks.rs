@@ -6,7 +6,7 @@
 
 use crate::player::{self, Player, attached};
 use crate::rig::{eventually, say};
-use rackmem::{Config, Node, OpenError, Rack};
+use rackmem::{Config, Node, Rack};
 use rackmem_hosts::{Hosts, Place, address};
 use std::io::BufRead;
 use std::path::Path;
@@ -29,39 +29,24 @@ const BLOCKS: usize = 100;
 const BESIDE: u64 = 300;
 
 fn config(folder: &Path, reads: Option<&str>) -> Config {
-    let at = |place| format!("\"{}:{PORT}\"", address(place));
-    let nodes: Vec<String> = (0..HOSTS).map(|host| at(Place::Host(host))).collect();
-    // Whoever forwards knows by the file that kernels answer.
-    let text = format!(
-        "fabric = \"udp\"\nswitch = {}\nnodes = [{}]\nmembership = \"dir:{}\"\n\
-         block_size = {BLOCK}\nmemory = {}\ncache = {}\npatience = '60s'\nlease = '15s'\n\
-         kernel_reads = \"{}\"\nobject_memory = \"64K\"\nbounded_memory = \"0\"\n\
-         replicated_memory = \"0\"\ncoherent_memory = \"1M\"\n\
+    let kernel = reads.map_or_else(String::new, |reads| {
+        format!(
+            "kernel_reads = \"{reads}\"\nobject_memory = \"64K\"\nbounded_memory = \"0\"\n\
+             replicated_memory = \"0\"\ncoherent_memory = \"1M\"\n"
+        )
+    });
+    let more = format!(
+        "switch = \"{}:{PORT}\"\nblock_size = {BLOCK}\nlease = '15s'\n{kernel}\
          [migration]\nperiod = '20ms'\npatience = 100000\n",
-        at(Place::Switch),
-        nodes.join(", "),
-        folder.display(),
-        64 << 20,
-        1 << 20,
-        reads.unwrap_or("none"),
+        address(Place::Switch),
     );
-    let text = match reads {
-        Some(_) => text,
-        None => text
-            .lines()
-            .filter(|line| !line.contains("kernel_reads") && !line.contains("_memory"))
-            .map(|line| format!("{line}\n"))
-            .collect(),
-    };
-    Config::parse(&text).expect("a configuration")
+    player::config((HOSTS, PORT), folder, &more)
 }
 
 /// The home's part: one line in, one line out.
 pub fn play_home(reads: &str, folder: &Path) {
-    let rack = match Rack::join(&config(folder, Some(reads)), HOME) {
-        Ok(rack) => rack,
-        Err(OpenError::Kernel { code, why }) => return say(format_args!("refused {code} {why}")),
-        Err(error) => panic!("{error}"),
+    let Some(rack) = player::joined(&config(folder, Some(reads)), HOME) else {
+        return;
     };
     let node = rack.node(HOME);
     let base = node.alloc_bytes(BLOCKS * BLOCK).expect("memory");

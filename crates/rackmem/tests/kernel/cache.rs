@@ -6,8 +6,8 @@
 
 use crate::player::{self, Player, attached};
 use crate::rig::{eventually, say};
-use rackmem::{Config, Node, OpenError, Rack};
-use rackmem_hosts::{Hosts, Place, address};
+use rackmem::{Config, Node, Rack};
+use rackmem_hosts::{Hosts, Place};
 use std::io::BufRead;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -26,31 +26,17 @@ const ROUNDS: u64 = 200;
 const BESIDE: u64 = 3_000;
 
 fn config(folder: &Path, reads: Option<&str>) -> Config {
-    let nodes = (0..HOSTS).map(|host| format!("\"{}:{PORT}\"", address(Place::Host(host))));
-    let nodes: Vec<String> = nodes.collect();
-    let text = format!(
-        "fabric = \"udp\"\nmode = \"home-only\"\nnodes = [{}]\nmembership = \"dir:{}\"\n\
-         memory = {}\ncache = {}\npatience = '60s'\nlease = '15s'\n",
-        nodes.join(", "),
-        folder.display(),
-        64 << 20,
-        1 << 20,
-    );
-    let text = match reads {
-        Some(reads) => format!(
-            "{text}kernel_reads = \"{reads}\"\nobject_memory = \"64K\"\nkernel_cache = true\n"
-        ),
-        None => text,
-    };
-    Config::parse(&text).expect("a configuration")
+    let kernel = reads.map_or_else(String::new, |reads| {
+        format!("kernel_reads = \"{reads}\"\nobject_memory = \"64K\"\nkernel_cache = true\n")
+    });
+    let more = format!("mode = \"home-only\"\nlease = '15s'\n{kernel}");
+    player::config((HOSTS, PORT), folder, &more)
 }
 
 /// The sharer's part: one line in, one line out.
 pub fn play_sharer(reads: &str, folder: &Path) {
-    let rack = match Rack::join(&config(folder, Some(reads)), SHARER) {
-        Ok(rack) => rack,
-        Err(OpenError::Kernel { code, why }) => return say(format_args!("refused {code} {why}")),
-        Err(error) => panic!("{error}"),
+    let Some(rack) = player::joined(&config(folder, Some(reads)), SHARER) else {
+        return;
     };
     let node = rack.node(SHARER);
     say(format_args!("ready"));

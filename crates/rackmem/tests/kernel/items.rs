@@ -9,7 +9,7 @@ use crate::reads::{HOME, HOSTS, READER, config};
 use crate::rig::{eventually, say};
 use rackmem::bounded::Domain;
 use rackmem::diagnostics::BoundedCounts;
-use rackmem::{AccessError, Config, Contract, OpenError, Rack, RackError, RegionSpec};
+use rackmem::{AccessError, Config, Contract, Rack, RackError, RegionSpec};
 use rackmem_hosts::Place;
 use std::io::BufRead;
 use std::path::Path;
@@ -42,10 +42,8 @@ fn number_of(item: &Item) -> u64 {
 
 /// The home's part: one line in, one line out.
 pub fn play_home(reads: &str, folder: &Path) {
-    let rack = match Rack::join(&config(folder, Some(reads)), HOME) {
-        Ok(rack) => rack,
-        Err(OpenError::Kernel { code, why }) => return say(format_args!("refused {code} {why}")),
-        Err(error) => panic!("{error}"),
+    let Some(rack) = player::joined(&config(folder, Some(reads)), HOME) else {
+        return;
     };
     let region = rack.node(HOME).create_region(&spec()).expect("a region");
     let items: Domain<Item> = Domain::of(&region, BOUND).expect("its items");

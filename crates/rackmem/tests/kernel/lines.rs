@@ -7,7 +7,7 @@
 use crate::player::{self, Player};
 use crate::rig::{LONG, eventually, say};
 use rackmem::membership::{self, Role};
-use rackmem::{Config, Node, OpenError, Rack, RegionSpec, Replicated};
+use rackmem::{Config, Node, Rack, RegionSpec, Replicated};
 use rackmem_hosts::{Place, address};
 use rackmem_proto::abd::{Stamp, first_line, own};
 use rackmem_proto::wire::{
@@ -33,23 +33,11 @@ const LINES: usize = 100;
 type Line = [u64; 32];
 
 fn config(folder: &Path, reads: Option<&str>) -> Config {
-    let nodes = (0..HOSTS).map(|host| format!("\"{}:{PORT}\"", address(Place::Host(host))));
-    let nodes: Vec<String> = nodes.collect();
-    let text = format!(
-        "fabric = \"udp\"\nnodes = [{}]\nmembership = \"dir:{}\"\nmemory = {}\ncache = {}\n\
-         patience = '60s'\nlease = '60s'\nreplace_after = '200ms'\n",
-        nodes.join(", "),
-        folder.display(),
-        64 << 20,
-        1 << 20,
-    );
-    let text = match reads {
-        Some(reads) => format!(
-            "{text}kernel_reads = \"{reads}\"\nobject_memory = \"64K\"\nreplicated_memory = \"1M\"\n"
-        ),
-        None => text,
-    };
-    Config::parse(&text).expect("a configuration")
+    let kernel = reads.map_or_else(String::new, |reads| {
+        format!("kernel_reads = \"{reads}\"\nobject_memory = \"64K\"\nreplicated_memory = \"1M\"\n")
+    });
+    let more = format!("lease = '60s'\nreplace_after = '200ms'\n{kernel}");
+    player::config((HOSTS, PORT), folder, &more)
 }
 
 fn spec() -> RegionSpec {
@@ -74,10 +62,8 @@ fn number_of(line: &Line) -> u64 {
 pub fn play_member(part: &str, reads: &str, folder: &Path) {
     let host = PART.iter().position(|known| *known == part);
     let host = MEMBERS[host.expect("a part")];
-    let rack = match Rack::join(&config(folder, Some(reads)), host) {
-        Ok(rack) => rack,
-        Err(OpenError::Kernel { code, why }) => return say(format_args!("refused {code} {why}")),
-        Err(error) => panic!("{error}"),
+    let Some(rack) = player::joined(&config(folder, Some(reads)), host) else {
+        return;
     };
     say(format_args!("ready"));
     let node = rack.node(host);

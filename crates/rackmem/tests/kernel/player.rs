@@ -1,7 +1,8 @@
 //! A process of one host that plays a part: it is told what to do by lines, and answers by lines.
 
 use crate::rig::say;
-use rackmem_hosts::{Hosts, Place, UPLINK, port};
+use rackmem::{Config, OpenError, Rack};
+use rackmem_hosts::{Hosts, Place, UPLINK, address, port};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -115,4 +116,31 @@ pub fn polls(hosts: &Hosts, host: usize) {
         .args(["-K", &port(host), "gro", "on"])
         .status();
     assert!(polls.expect("`ethtool`").success());
+}
+
+/// A rack with a node on each of so many hosts, at this port, and more lines of its file.
+pub fn config((hosts, port): (usize, u16), folder: &Path, more: &str) -> Config {
+    let node = |host| format!("\"{}:{port}\"", address(Place::Host(host)));
+    let nodes: Vec<String> = (0..hosts).map(node).collect();
+    let text = format!(
+        "fabric = \"udp\"\nnodes = [{}]\nmembership = \"dir:{}\"\nmemory = {}\ncache = {}\n\
+         patience = '60s'\n{more}",
+        nodes.join(", "),
+        folder.display(),
+        64 << 20,
+        1 << 20,
+    );
+    Config::parse(&text).expect("a configuration")
+}
+
+/// What a part joins. `None`: its kernel takes no program, which the test was told.
+pub fn joined(config: &Config, host: usize) -> Option<Rack> {
+    match Rack::join(config, host) {
+        Ok(rack) => Some(rack),
+        Err(OpenError::Kernel { code, why }) => {
+            say(format_args!("refused {code} {why}"));
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
 }

@@ -7,7 +7,7 @@
 use crate::player::{self, Player, attached};
 use crate::rig::{eventually, say};
 use rackmem::object::{Object, ObjectRef};
-use rackmem::{AccessError, Config, Contract, Node, OpenError, Rack, RackError, RegionSpec};
+use rackmem::{AccessError, Config, Contract, Node, Rack, RackError, RegionSpec};
 use rackmem_hosts::{Hosts, Place, address};
 use rackmem_proto::sabre::own;
 use rackmem_proto::wire::{
@@ -32,21 +32,10 @@ const LENGTHS: [usize; 6] = [8, 128, 1024, 1032, 8192, 65_520];
 const READS: usize = 3_000;
 
 pub fn config(folder: &Path, reads: Option<&str>) -> Config {
-    let nodes = (0..HOSTS).map(|host| format!("\"{}:{PORT}\"", address(Place::Host(host))));
-    let nodes: Vec<String> = nodes.collect();
-    let text = format!(
-        "fabric = \"udp\"\nnodes = [{}]\nmembership = \"dir:{}\"\nmemory = {}\ncache = {}\n\
-         patience = '60s'\nlease = '15s'\n",
-        nodes.join(", "),
-        folder.display(),
-        64 << 20,
-        1 << 20,
-    );
-    let text = match reads {
-        Some(reads) => format!("{text}kernel_reads = \"{reads}\"\nobject_memory = \"4M\"\n"),
-        None => text,
-    };
-    Config::parse(&text).expect("a configuration")
+    let kernel = reads.map_or_else(String::new, |reads| {
+        format!("kernel_reads = \"{reads}\"\nobject_memory = \"4M\"\n")
+    });
+    player::config((HOSTS, PORT), folder, &format!("lease = '15s'\n{kernel}"))
 }
 
 /// Each word of an object is the number of its write.
@@ -73,10 +62,8 @@ fn number_of(bytes: &[u8]) -> u64 {
 
 /// The home's part: one line in, one line out.
 pub fn play_home(reads: &str, folder: &Path) {
-    let rack = match Rack::join(&config(folder, Some(reads)), HOME) {
-        Ok(rack) => rack,
-        Err(OpenError::Kernel { code, why }) => return say(format_args!("refused {code} {why}")),
-        Err(error) => panic!("{error}"),
+    let Some(rack) = player::joined(&config(folder, Some(reads)), HOME) else {
+        return;
     };
     let node = rack.node(HOME);
     let spec = RegionSpec::new("objects", 2 << 20).contract(Contract::Object);

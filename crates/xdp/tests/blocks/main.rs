@@ -5,7 +5,9 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-use crate::support::{AGENT, Dice, REPLY, at, became, frame, load, planted};
+use crate::support::{
+    AGENT, Dice, REPLY, Shared, at, became, beside, frame, load, planted, tally, words_of,
+};
 use rackmem_fabric::shm::Lent;
 use rackmem_proto::flowcc::twin::{FRONT, TWIN_BLOCK, TwinPassed, Twins, answer, concerns, room};
 use rackmem_proto::words::Words;
@@ -14,8 +16,6 @@ use rackmem_wire::{
 };
 use rackmem_xdp::{BlockReadCounts, ObjectReads, Served, Sizes, Verdict};
 use std::net::Ipv4Addr;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 const SLABS: u32 = 3;
 const SIZES: Sizes = Sizes {
@@ -29,22 +29,6 @@ const ME: NodeId = 3;
 const READER: NodeId = 1;
 const EPOCH: u32 = 7;
 const LIFE: u32 = 2;
-/// Bytes before a datagram's payload.
-const CARRIER: usize = 42;
-
-/// The program's words.
-struct Shared(Lent);
-
-impl Words for Shared {
-    fn load(&self, word: usize) -> u64 {
-        let word = self.0.words().get(word);
-        word.map_or(0, |word| word.load(Acquire))
-    }
-
-    fn store(&mut self, word: usize, value: u64) {
-        self.0.words()[word].store(value, Release);
-    }
-}
 
 /// What the process of a home has.
 struct Blocks {
@@ -316,43 +300,18 @@ fn forged_packets_become_what_the_rule_says() {
     assert_eq!(became(&host.reads, &granted(nth(256, 2), 0)), None);
 }
 
-/// Reads beside a thread that does this again and again: how many were answered, and how many of
+/// Reads beside a home that writes and whose entries move: how many were answered, and how many of
 /// these with words of two writes.
-fn beside(host: &mut Host, reads: u32, act: impl Fn(&mut Blocks, u64) + Sync) -> (u32, u32) {
+fn beside_a_home(host: &mut Host, reads: u32) -> (u32, u32) {
     let block = host.blocks.block;
-    let tag = nth(block, 2);
-    let ends = AtomicBool::new(false);
-    let Host {
-        reads: program,
-        blocks,
-    } = host;
-    let packet = frame(&granted(tag, room(block)));
-    let (mut answered, mut wrong) = (0, 0);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut number = 1;
-            while !ends.load(Relaxed) {
-                act(blocks, number);
-                number += 1;
-                for _ in 0..number % 64 {
-                    std::hint::spin_loop();
-                }
-            }
-        });
-        for _ in 0..reads {
-            let ran = program.run(&packet, 1).expect("it runs");
-            if ran.verdict != Verdict::Redirect {
-                continue;
-            }
-            answered += 1;
-            let body = &ran.frame[CARRIER + HEADER_LEN..][..block as usize];
-            let word = |at: &[u8]| u64::from_ne_bytes(at.try_into().expect("eight bytes")) >> 8;
-            let first = word(&body[..8]);
-            wrong += u32::from(first == 0 || body.chunks(8).any(|eight| word(eight) != first));
-        }
-        ends.store(true, Relaxed);
-    });
-    (answered, wrong)
+    let packet = frame(&granted(nth(block, 2), room(block)));
+    let is_right = |body: &[u8]| {
+        let mut writes = words_of(&body[..block as usize]).map(|word| word >> 8);
+        let first = writes.next().expect("a block has words");
+        first != 0 && writes.all(|other| other == first)
+    };
+    let look = || tally((&host.reads, &packet), reads, is_right);
+    beside(&mut host.blocks, written_and_moved, look)
 }
 
 /// One block is written, and its place is given to others, whose words are zeros.
@@ -374,7 +333,7 @@ fn no_answer_is_of_two_moments() {
     let Some(mut host) = Host::new(test, TWIN_BLOCK, None) else {
         return;
     };
-    let (answered, wrong) = beside(&mut host, 50_000, written_and_moved);
+    let (answered, wrong) = beside_a_home(&mut host, 50_000);
     assert!(answered > 0 && wrong == 0, "{wrong} of {answered}");
 }
 
@@ -426,6 +385,6 @@ fn planted_differences_are_noticed() {
     assert_eq!(host.ruled(&asked), Err(Some(TwinPassed::NoWay)));
     // No second look: a writer beside tells, however long that takes.
     let mut host = Host::new(TEST, TWIN_BLOCK, Some(&planted(36))).expect("as before");
-    let found = (0..200).any(|_| beside(&mut host, 20_000, written_and_moved).1 > 0);
+    let found = (0..200).any(|_| beside_a_home(&mut host, 20_000).1 > 0);
     assert!(found, "4 million reads, and plant 36 is not found");
 }

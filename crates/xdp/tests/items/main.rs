@@ -5,7 +5,10 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-use crate::support::{AGENT, BODY_LEN_AT, Dice, REPLY, at, became, frame, load, planted};
+use crate::support::{
+    AGENT, BODY_LEN_AT, Dice, REPLY, Shared, at, became, beside, frame, load, planted, tally,
+    words_of,
+};
 use rackmem_fabric::shm::Lent;
 use rackmem_proto::bi::cached::shelf::{
     SHELF_ROWS, Shelf, ShelfHome, ShelfPassed, answer, concerns,
@@ -15,9 +18,7 @@ use rackmem_proto::words::Words;
 use rackmem_wire::{
     Contract, HEADER_LEN, Header, HomeId, Kind, OWN_LEN, Own, RequesterId, Seq, Tag, decode, encode,
 };
-use rackmem_xdp::{ItemReadCounts, ObjectReads, Served, Sizes, Verdict};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use rackmem_xdp::{ItemReadCounts, ObjectReads, Served, Sizes};
 
 const SLABS: u32 = 5;
 const SIZES: Sizes = Sizes {
@@ -32,24 +33,6 @@ const OF: ShelfHome = ShelfHome {
     epoch: 7,
     base: 5 << 20,
 };
-/// Bytes before a datagram's payload.
-const CARRIER: usize = 42;
-
-/// The program's words.
-struct Shared(Lent);
-
-impl Words for Shared {
-    fn load(&self, word: usize) -> u64 {
-        self.0
-            .words()
-            .get(word)
-            .map_or(0, |word| word.load(Acquire))
-    }
-
-    fn store(&mut self, word: usize, value: u64) {
-        self.0.words()[word].store(value, Release);
-    }
-}
 
 /// What the home's process has.
 struct Regions {
@@ -312,44 +295,20 @@ fn forged_packets_become_what_the_rule_says() {
 /// of these were of no moment.
 fn beside_a_writer(home: &mut Home, reads: u32) -> (u32, u32) {
     let region = home.regions.reserve(MAX_ITEM, 3);
-    let ends = AtomicBool::new(false);
-    let Home {
-        reads: program,
-        regions,
-    } = home;
     let packet = frame(&read(region, 1, room(MAX_ITEM)));
-    let (mut answered, mut wrong) = (0, 0);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for number in 1u64.. {
-                let value = number.to_ne_bytes().repeat(MAX_ITEM as usize / 8);
-                regions.write(region, 1, &value);
-                for _ in 0..number % 64 {
-                    std::hint::spin_loop();
-                }
-                if ends.load(Relaxed) {
-                    break;
-                }
-            }
-            regions.remove(region);
-        });
-        for _ in 0..reads {
-            let ran = program.run(&packet, 1).expect("it runs");
-            if ran.verdict != Verdict::Redirect {
-                continue;
-            }
-            answered += 1;
-            let body = &ran.frame[CARRIER + HEADER_LEN..];
-            let (own, rest) = Own::split(body).expect("what it has of its own");
-            // Nobody writes another item, so the region's number is the item's.
-            let words = rest[..MAX_ITEM as usize].chunks(8);
-            let words = words.map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes")));
-            let right = own.a == 0 || words.into_iter().all(|word| word == own.a);
-            wrong += u32::from(!right);
-        }
-        ends.store(true, Relaxed);
-    });
-    (answered, wrong)
+    let write = |regions: &mut Regions, number: u64| {
+        let value = number.to_ne_bytes().repeat(MAX_ITEM as usize / 8);
+        regions.write(region, 1, &value);
+    };
+    // Nobody writes another item, so the region's number is the item's.
+    let is_right = |body: &[u8]| {
+        let (own, rest) = Own::split(body).expect("what it has of its own");
+        own.a == 0 || words_of(&rest[..MAX_ITEM as usize]).all(|word| word == own.a)
+    };
+    let look = || tally((&home.reads, &packet), reads, is_right);
+    let seen = beside(&mut home.regions, write, look);
+    home.regions.remove(region);
+    seen
 }
 
 #[test]

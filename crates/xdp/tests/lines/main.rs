@@ -5,7 +5,10 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-use crate::support::{AGENT, BODY_LEN_AT, Dice, REPLY, at, became, frame, load, planted};
+use crate::support::{
+    AGENT, BODY_LEN_AT, Dice, REPLY, Shared, answered, at, became, beside, frame, load, planted,
+    tally, words_of,
+};
 use rackmem_fabric::shm::Lent;
 use rackmem_proto::abd::mirror::{MIRROR_LINE, Mirror, MirrorPassed, answer, concerns};
 use rackmem_proto::abd::{
@@ -17,9 +20,9 @@ use rackmem_wire::{
     Dest, Flags, HEADER_LEN, Header, Kind, NodeId, OWN_LEN, Own, RequesterId, Seq, Tag, decode,
     encode,
 };
-use rackmem_xdp::{LineReadCounts, ObjectReads, Served, Sizes, Verdict};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use rackmem_xdp::{LineReadCounts, ObjectReads, Served, Sizes};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 const SLABS: u32 = 6;
 const SIZES: Sizes = Sizes {
@@ -31,22 +34,6 @@ const SIZES: Sizes = Sizes {
 };
 const ME: NodeId = 3;
 const LIFE: u64 = 9;
-/// Bytes before a datagram's payload.
-const CARRIER: usize = 42;
-
-/// The program's words.
-struct Shared(Lent);
-
-impl Words for Shared {
-    fn load(&self, word: usize) -> u64 {
-        let word = self.0.words().get(word);
-        word.map_or(0, |word| word.load(Acquire))
-    }
-
-    fn store(&mut self, word: usize, value: u64) {
-        self.0.words()[word].store(value, Release);
-    }
-}
 
 /// What the process of a member has.
 struct Lines {
@@ -363,39 +350,17 @@ fn beside_a_writer(host: &mut Host, reads: u32) -> (u32, u32) {
         host.lines.make(0, MIRROR_LINE, 3);
     }
     let tag = line(0, MIRROR_LINE.into());
-    let ends = AtomicBool::new(false);
-    let Host {
-        reads: program,
-        lines,
-    } = host;
     let packet = frame(&provide(tag, 1, room(MIRROR_LINE)));
-    let (mut answered, mut wrong) = (0, 0);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !ends.load(Relaxed) {
-                let number = lines.stamp + 1;
-                lines.write(tag, &number.to_ne_bytes().repeat(MIRROR_LINE as usize / 8));
-                for _ in 0..number % 64 {
-                    std::hint::spin_loop();
-                }
-            }
-        });
-        for _ in 0..reads {
-            let ran = program.run(&packet, 1).expect("it runs");
-            if ran.verdict != Verdict::Redirect {
-                continue;
-            }
-            answered += 1;
-            let body = &ran.frame[CARRIER + HEADER_LEN..];
-            let (own, rest) = Own::split(body).expect("what it has of its own");
-            let words = rest[..MIRROR_LINE as usize].chunks(8);
-            let mut words =
-                words.map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes")));
-            wrong += u32::from(words.any(|word| word != own.a));
-        }
-        ends.store(true, Relaxed);
-    });
-    (answered, wrong)
+    let write = |lines: &mut Lines, _| {
+        let number = lines.stamp + 1;
+        lines.write(tag, &number.to_ne_bytes().repeat(MIRROR_LINE as usize / 8));
+    };
+    let is_right = |body: &[u8]| {
+        let (own, rest) = Own::split(body).expect("what it has of its own");
+        words_of(&rest[..MIRROR_LINE as usize]).all(|word| word == own.a)
+    };
+    let look = || tally((&host.reads, &packet), reads, is_right);
+    beside(&mut host.lines, write, look)
 }
 
 #[test]
@@ -449,36 +414,20 @@ fn beside_changes(host: &mut Host, reads: u32) -> u32 {
     if host.lines.config(0) == 0 {
         host.lines.make(0, 64, 1);
     }
-    let ends = AtomicBool::new(false);
-    let Host {
-        reads: program,
-        lines,
-    } = host;
-    let config = std::sync::atomic::AtomicU32::new(lines.config(0));
-    let mut wrong = 0;
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !ends.load(Relaxed) {
-                lines.step(0, Change::Fence);
-                let number = lines.config(0);
-                config.store(number, Release);
-                lines.write(line(0, 0), &u64::from(number).to_ne_bytes().repeat(8));
-                for _ in 0..number % 64 {
-                    std::hint::spin_loop();
-                }
-            }
-        });
-        for _ in 0..reads {
-            let number = config.load(Acquire);
-            let packet = frame(&provide(line(0, 0), number, room(64)));
-            let ran = program.run(&packet, 1).expect("it runs");
-            if ran.verdict == Verdict::Redirect {
-                let told = &ran.frame[CARRIER + HEADER_LEN + OWN_LEN..][..8];
-                let told = u64::from_ne_bytes(told.try_into().expect("eight bytes"));
-                wrong += u32::from(told > u64::from(number));
-            }
-        }
-        ends.store(true, Relaxed);
-    });
-    wrong
+    let config = AtomicU32::new(host.lines.config(0));
+    let change = |lines: &mut Lines, _| {
+        lines.step(0, Change::Fence);
+        let number = lines.config(0);
+        config.store(number, Release);
+        lines.write(line(0, 0), &u64::from(number).to_ne_bytes().repeat(8));
+    };
+    let is_later = || {
+        let number = config.load(Acquire);
+        let packet = frame(&provide(line(0, 0), number, room(64)));
+        let told = answered(&host.reads, &packet)?;
+        let told = words_of(&told[OWN_LEN..][..8]).next()?;
+        Some(told > u64::from(number))
+    };
+    let look = || (0..reads).flat_map(|_| is_later()).map(u32::from).sum();
+    beside(&mut host.lines, change, look)
 }

@@ -1,12 +1,17 @@
 //! What test runs of the program for reads have in common: who asks whom, frames, what becomes of
 //! one, and programs with a difference that is planted.
 
-use rackmem_wire::decode;
-use rackmem_xdp::carrier::Frame;
+use rackmem_fabric::shm::Lent;
+use rackmem_proto::words::Words;
+use rackmem_wire::{HEADER_LEN, decode};
+use rackmem_xdp::carrier::{CARRIER_LEN, Frame};
 use rackmem_xdp::{Error, ObjectReads, Sizes, Verdict};
 use std::io::Write;
 use std::net::SocketAddrV4;
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::mpsc::channel;
 
 pub const AGENT: &str = "10.0.0.3:7400";
 pub const READER: &str = "10.0.0.1:50123";
@@ -111,4 +116,95 @@ impl Dice {
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
+}
+
+/// Memory that a process shares with the program, as rules have it.
+#[allow(dead_code, reason = "objects have none")]
+pub struct Shared(pub Lent);
+
+impl Words for Shared {
+    fn load(&self, word: usize) -> u64 {
+        let word = self.0.words().get(word);
+        word.map_or(0, |word| word.load(Acquire))
+    }
+
+    fn store(&mut self, word: usize, value: u64) {
+        self.0.words()[word].store(value, Release);
+    }
+}
+
+/// `look`, while another thread does this again and again, and is told how often. It has done it
+/// once before.
+#[allow(dead_code, reason = "not every test has a writer beside")]
+pub fn beside<S: Send, R>(
+    state: &mut S,
+    act: impl Fn(&mut S, u64) + Sync,
+    look: impl FnOnce() -> R,
+) -> R {
+    struct End<'a>(&'a AtomicBool);
+    impl Drop for End<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Relaxed);
+        }
+    }
+    let ends = AtomicBool::new(false);
+    let (begins, begun) = channel();
+    std::thread::scope(|scope| {
+        // Also when what is seen is wrong.
+        let _end = End(&ends);
+        let (act, ends) = (&act, &ends);
+        scope.spawn(move || {
+            for number in 1.. {
+                act(state, number);
+                if number == 1 {
+                    let _ = begins.send(());
+                }
+                for _ in 0..number % 64 {
+                    std::hint::spin_loop();
+                }
+                if ends.load(Relaxed) {
+                    return;
+                }
+            }
+        });
+        begun.recv().expect("it begins");
+        look()
+    })
+}
+
+/// The body of what a frame is answered by.
+#[allow(dead_code, reason = "not every test has a writer beside")]
+pub fn answered(reads: &ObjectReads, frame: &[u8]) -> Option<Vec<u8>> {
+    let ran = reads.run(frame, 1).expect("it runs");
+    let is_answer = ran.verdict == Verdict::Redirect;
+    is_answer.then(|| ran.frame[CARRIER_LEN + HEADER_LEN..].to_vec())
+}
+
+/// So many runs of one frame, and up to a hundred times as many until one is answered, where who
+/// writes beside may be kept from its processor: how many were answered, and how many of these
+/// wrongly.
+#[allow(dead_code, reason = "not every test has a writer beside")]
+pub fn tally(
+    (reads, frame): (&ObjectReads, &[u8]),
+    runs: u32,
+    is_right: impl Fn(&[u8]) -> bool,
+) -> (u32, u32) {
+    let (mut answers, mut wrong) = (0, 0);
+    for run in 0..100 * runs {
+        if run >= runs && answers > 0 {
+            break;
+        }
+        if let Some(body) = answered(reads, frame) {
+            answers += 1;
+            wrong += u32::from(!is_right(&body));
+        }
+    }
+    (answers, wrong)
+}
+
+/// The words of some bytes.
+#[allow(dead_code, reason = "not every test has a writer beside")]
+pub fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let words = bytes.chunks(8);
+    words.map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes")))
 }
