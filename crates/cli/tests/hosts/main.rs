@@ -49,6 +49,21 @@ fn rack_of(work: Work, switch: Switch, faults: &str) -> Option<HostRack> {
     }
 }
 
+/// What the rack's processes have said, if the test fails.
+struct Logs<'a>(&'a HostRack);
+
+impl Drop for Logs<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        for place in (0..HOSTS).map(Place::Host).chain([Place::Switch]) {
+            let log = std::fs::read_to_string(self.0.log(place));
+            eprintln!("{place:?}:\n{}", log.unwrap_or_default());
+        }
+    }
+}
+
 /// That clients of all hosts agree, and that nothing is left when the rack is taken down.
 fn serves_and_goes(rack: HostRack) {
     let record = Record::new();
@@ -100,6 +115,7 @@ fn endures_a_cut(rack: &HostRack) {
 }
 
 fn endures_the_death_of_the_switch(rack: &HostRack) {
+    let _logs = Logs(rack);
     let record = Record::new();
     Clients::work(rack, &record, |clients| {
         clients.until_each_has_done(20);

@@ -6,7 +6,7 @@
 
 use crate::membership::{Links, Places, Role, View, now};
 use rackmem_fabric::udp::Peers;
-use rackmem_fabric::{Body, Net, Nobody, Receiver, short_turns};
+use rackmem_fabric::{Body, Net, Nobody, Receiver};
 use rackmem_proto::Dest;
 use rackmem_proto::switch::SWITCH;
 use rackmem_proto::wire::{
@@ -184,10 +184,8 @@ impl Knocking {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::Builder::new().name("rackmem-knock".into());
-        let thread = thread.spawn(move || {
-            short_turns(true);
-            knock(&socket, &peers, &reach, &stopped);
-        })?;
+        // With the turns that others have: by its being late a member knows that it is starved.
+        let thread = thread.spawn(move || knock(&socket, &peers, &reach, &stopped))?;
         Ok(Knocking {
             stop,
             thread: Some(thread),
