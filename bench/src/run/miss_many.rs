@@ -1,7 +1,7 @@
 //! `bench miss`, many blocks: one thread that has one event at a time, and the same with several.
 
 use super::miss::Options;
-use super::{Progress, Result, executor};
+use super::{Progress, Result, executor, ways};
 use crate::histogram::Histogram;
 use crate::report::Report;
 use crate::stop;
@@ -94,14 +94,8 @@ pub fn run(
                 break 'rounds;
             }
         }
-        let first = format!("{case}/{}", ways[0].0);
-        for ((how, _), times) in ways.iter().zip(&times) {
-            let (name, time) = (format!("{case}/{how}"), times.percentile(50.0) as f64 / 1e3);
-            match name == first {
-                true => report.add(&name, time, "us")?,
-                false => report.add_against(&name, time, "us", &first)?,
-            }
-        }
+        let names = ways.iter().map(|(name, _)| *name);
+        ways::add(report, &case, names.zip(&times))?;
     }
     Ok(())
 }

@@ -38,6 +38,7 @@ pub mod python;
 mod resp;
 pub mod sim;
 pub mod tpcc;
+mod ways;
 pub mod words;
 
 use crate::report::{Report, ReportError};

@@ -1,7 +1,7 @@
 //! Many objects and lines by one thread: one after the other, several in one step, and by futures
 //! of which so many are outstanding at a time.
 
-use super::{Progress, Result, executor};
+use super::{Progress, Result, executor, ways};
 use crate::histogram::Histogram;
 use crate::report::Report;
 use crate::stop;
@@ -192,13 +192,6 @@ fn measure(case: &str, ways: &[Way<'_>], time: Duration, report: &mut Report) ->
             break;
         }
     }
-    let first = format!("{case}/{}", ways[0].0);
-    for ((how, _), times) in ways.iter().zip(&times) {
-        let (name, time) = (format!("{case}/{how}"), times.percentile(50.0) as f64 / 1e3);
-        match name == first {
-            true => report.add(&name, time, "us")?,
-            false => report.add_against(&name, time, "us", &first)?,
-        }
-    }
-    Ok(())
+    let names = ways.iter().map(|(name, _)| name.as_str());
+    ways::add(report, case, names.zip(&times))
 }
