@@ -43,11 +43,10 @@ impl Watch {
 
     /// Takes a look that began at `asked` and ended at `now`. What it shows is from some moment
     /// between, so silence is from the end of the look that showed the last change to the beginning
-    /// of this one.
+    /// of this one. What has held up a look may have held up the others' beats.
     pub fn look(&mut self, asked: u64, now: u64, roster: &Roster, beats: &Beats) {
-        let blind = self
-            .looked
-            .is_none_or(|looked| asked.saturating_sub(looked) > self.blind);
+        let long = |from: u64, to: u64| to.saturating_sub(from) > self.blind;
+        let blind = self.looked.is_none_or(|looked| long(looked, asked)) || long(asked, now);
         self.looked = Some(now);
         for role in Role::all() {
             let place = &mut self.places[role.index()];
@@ -99,5 +98,43 @@ impl Watch {
     /// it died.
     pub fn is_alive(&self, role: Role) -> bool {
         self.places[role.index()].is_some_and(|place| place.beats >= 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::membership::Links;
+
+    const BLIND: u64 = 20;
+
+    /// What another is said to have been silent for after these looks, each from and to a time,
+    /// that show nothing new.
+    fn quiet(looks: &[(u64, u64)]) -> Option<u64> {
+        let other = Role::Node(1);
+        let roster = Roster::first(Role::Node(0), 1).admit(other, 2).unwrap();
+        let mut beats: Beats = [None; Role::COUNT];
+        beats[other.index()] = Some(Beat {
+            token: 2,
+            incarnation: 1,
+            counter: 1,
+            links: Links::default(),
+        });
+        let mut watch = Watch::new(BLIND);
+        for &(asked, now) in looks {
+            watch.look(asked, now, &roster, &beats);
+        }
+        watch.quiet(other)
+    }
+
+    #[test]
+    fn silence_is_counted_from_the_end_of_a_look_to_the_beginning_of_another() {
+        assert_eq!(quiet(&[(0, 1), (10, 12), (20, 21), (30, 50)]), Some(29));
+    }
+
+    #[test]
+    fn neither_a_pause_between_looks_nor_a_look_that_takes_long_is_held_against_others() {
+        assert_eq!(quiet(&[(0, 1), (22, 23), (30, 31)]), Some(7));
+        assert_eq!(quiet(&[(0, 1), (10, 31), (41, 42)]), Some(10));
     }
 }

@@ -4,10 +4,11 @@
 //! groups, `groups-N`; the newest is the highest.
 //! It is written beside and linked to its name, which fails when the name exists: that is the
 //! compare-and-set, and there is no lock that a stopped process could hold. A process may be killed
-//! at any moment; what it leaves is at worst a file that nobody reads.
+//! at any moment; what it leaves is at worst a file that nobody reads. Nothing replaces a file by a
+//! rename, for which some file systems wait for the disk (`beat_file.rs`).
 
 use super::{Beat, Groups, MembershipError, Result, Role, Roster, Snapshot, Store};
-use super::{group_text, text};
+use super::{beat_file, group_text, text};
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -85,7 +86,8 @@ impl Folder {
                 return Ok(None);
             };
             let path = self.path.join(version_name(of, version));
-            let Some(bytes) = read(&path, max)? else {
+            let read = read(&path, max).map_err(|error| file(&path, error))?;
+            let Some(bytes) = read else {
                 continue;
             };
             let (says, found) = parse(&bytes).map_err(|why| garbage(&path, why))?;
@@ -171,10 +173,9 @@ impl Store for Folder {
         };
         for role in snapshot.roster.iter().flat_map(Roster::held) {
             let path = self.path.join(text::name(role));
-            if let Some(bytes) = read(&path, text::MAX)? {
-                let beat = text::to_beat(&bytes).map_err(|why| garbage(&path, why))?;
-                snapshot.beats[role.index()] = Some(beat);
-            }
+            let beat = beat_file::load(&path).map_err(|error| file(&path, error))?;
+            let whole = beat.transpose().map_err(|why| garbage(&path, why))?;
+            snapshot.beats[role.index()] = whole;
         }
         Ok(snapshot)
     }
@@ -185,8 +186,12 @@ impl Store for Folder {
 
     fn beat(&self, role: Role, beat: Beat, _: Duration) -> Result<()> {
         let path = self.path.join(text::name(role));
-        self.publish(&text::of_beat(beat), |draft| fs::rename(draft, &path))
-            .map_err(|error| file(&path, error))
+        let text = beat_file::text_of(beat);
+        let done = match beat_file::overwrite(&path, &text) {
+            Ok(false) => self.publish(&text, |draft| fs::rename(draft, &path)),
+            done => done.map(drop),
+        };
+        done.map_err(|error| file(&path, error))
     }
 
     fn groups(&self, _: Duration) -> Result<Option<Groups>> {
@@ -209,13 +214,13 @@ fn version(of: &str, name: &str) -> Option<u64> {
 }
 
 /// The bytes of a file, or none if it is not there. Reads little more than a text may have.
-fn read(path: &Path, max: usize) -> Result<Option<Vec<u8>>> {
+pub(super) fn read(path: &Path, max: usize) -> std::io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     let opened = fs::File::open(path);
     match opened.and_then(|it| it.take(max as u64 + 1).read_to_end(&mut bytes)) {
         Ok(_) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(file(path, error)),
+        Err(error) => Err(error),
     }
 }
 

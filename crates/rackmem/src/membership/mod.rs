@@ -32,6 +32,7 @@
 //! # }
 //! ```
 
+mod beat_file;
 pub(crate) mod current_view;
 mod duty;
 mod etcd;

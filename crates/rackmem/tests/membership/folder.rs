@@ -49,6 +49,46 @@ fn garbage_is_an_error_that_names_the_file() {
     store.load(PATIENCE).unwrap();
 }
 
+/// A file system may write a file to the disk before it replaces another, and a disk may take
+/// seconds.
+#[test]
+fn a_beat_is_written_over_the_last_one_and_is_whole_whenever_it_is_read() {
+    use std::os::unix::fs::MetadataExt;
+    const BEATS: u64 = 20_000;
+    let scratch = Scratch::new("folder-beats");
+    let store = Folder::open(scratch.path()).unwrap();
+    let role = Role::Node(3);
+    assert!(store.propose(&Roster::first(role, 5), PATIENCE).unwrap());
+    let beat = |counter: u64| Beat {
+        token: 5,
+        incarnation: 1,
+        counter,
+        links: Links {
+            starved: counter.is_multiple_of(2),
+            ..Links::default()
+        },
+    };
+    store.beat(role, beat(1), PATIENCE).unwrap();
+    let file = || std::fs::metadata(scratch.path().join("beat-node-3")).unwrap();
+    let first = file().ino();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            (2..=BEATS).for_each(|counter| store.beat(role, beat(counter), PATIENCE).unwrap());
+        });
+        let mut newest = 0;
+        while newest < BEATS {
+            // Asked first: once it is over, the next look finds the last one.
+            let over = writer.is_finished();
+            let seen = store.load(PATIENCE).unwrap().beats[role.index()].unwrap();
+            assert!(seen.counter >= newest && seen == beat(seen.counter));
+            newest = seen.counter;
+            assert!(!over || newest == BEATS, "the last beat is not there");
+        }
+    });
+    assert_eq!(file().ino(), first, "nothing was renamed over it");
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 2);
+}
+
 /// What a process leaves that is killed while it writes, and what is no business of ours.
 #[test]
 fn files_that_nobody_reads_are_no_harm() {
