@@ -3,7 +3,7 @@
 use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration, Shadow, ShadowConfig};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram, set_of};
 use rackmem_proto::wire::{
-    Copyset, GlobalStatus, Header, Kind, Reason, Record, RequesterId, Seq, Tag,
+    Copyset, GlobalStatus, Header, HomeId, Kind, Reason, Record, RequesterId, Seq, Tag,
 };
 use rackmem_proto::{Dest, Output};
 
@@ -15,22 +15,26 @@ struct Home {
     seq: u64,
 }
 
+fn config() -> HomeConfig {
+    HomeConfig {
+        node: 0,
+        epoch: 1,
+        block: BLOCK as u32,
+        chunks: 1,
+        incarnation: 1,
+        migration: Some(Migration {
+            top: 1,
+            least: 1,
+            tracked: 64,
+        }),
+        answering: None,
+        seed: 0,
+    }
+}
+
 impl Home {
     fn new() -> Home {
-        let mut agent = HomeAgent::new(HomeConfig {
-            node: 0,
-            epoch: 1,
-            block: BLOCK as u32,
-            chunks: 1,
-            incarnation: 1,
-            migration: Some(Migration {
-                top: 1,
-                least: 1,
-                tracked: 64,
-            }),
-            answering: None,
-            seed: 0,
-        });
+        let mut agent = HomeAgent::new(config());
         agent.grow(1);
         Home { agent, seq: 0 }
     }
@@ -99,6 +103,17 @@ fn a_hot_entry_that_could_not_move_moves_when_it_is_hot_again() {
     home.seq = 100;
     home.heat(1, 9);
     assert_eq!(moving(&home.agent.end_period()), [Tag(BLOCK)]);
+}
+
+/// What a group keeps is home when a majority of it has it, of which the switch knows nothing.
+#[test]
+fn nothing_that_a_group_keeps_moves_however_hot_it_is() {
+    let mut agent = HomeAgent::of_groups(config());
+    agent.lay_out(3, 8 * BLOCK);
+    let mut home = Home { agent, seq: 0 };
+    let block = HomeId::of_group(3).start().0 / BLOCK + 1;
+    home.heat(block, 9);
+    assert_eq!(moving(&home.agent.end_period()), []);
 }
 
 /// A switch with these entries.

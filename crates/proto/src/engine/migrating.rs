@@ -98,3 +98,26 @@ impl Migrating {
         (outputs.unwrap_or_default(), report)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The shadow hears how often a block was invalidated, in the period in which it was, and is
+    /// not sent packets that say nothing.
+    #[test]
+    fn a_period_is_reported_to_the_shadow_if_there_is_something_to_say() {
+        let tag = Tag(0x3000);
+        let mut part = Migrating::new(ShadowConfig::new(0, 1, 2, 8), 64, 10);
+        part.invalidated(tag);
+        assert!(part.end_period(1).1.is_none(), "there is no shadow");
+        part.set_shadow(Some(2), 1);
+        assert!(part.end_period(1).1.is_none(), "nothing was invalidated");
+        part.invalidated(tag);
+        part.invalidated(tag);
+        let report = part.end_period(1).1.expect("a report");
+        assert_eq!(report.output.to, Dest::Agent(2));
+        assert_eq!(report.records, [Record { tag, word: 2 }]);
+        assert!(part.end_period(1).1.is_none(), "it was told");
+    }
+}

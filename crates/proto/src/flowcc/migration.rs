@@ -383,6 +383,19 @@ mod tests {
         assert_eq!(hot, [1, 2, 3, 4, 5], "the hottest last");
     }
 
+    /// Where there is no switch nothing is hot for one: when there is one again, what was asked for
+    /// meanwhile does not move.
+    #[test]
+    fn what_is_asked_for_while_nothing_may_move_does_not_count() {
+        let policy = Some(Migration::default());
+        let mut mover = Mover::new(0, policy);
+        mover.set_policy(None);
+        mover.heat(Tag(0x1000), u32::MAX);
+        mover.set_policy(policy);
+        mover.end_period(|_, _| true);
+        assert_eq!(mover.wanted().next(), None);
+    }
+
     #[test]
     fn whoever_finds_no_places_asks_for_fewer() {
         let mut pace = Pace::FULL;

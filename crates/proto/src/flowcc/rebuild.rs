@@ -275,7 +275,7 @@ impl Rebuild {
             let from = copies.partition_point(|copy| copy.tag.home() < HomeId::of(node));
             let to = copies.partition_point(|copy| copy.tag.home() <= HomeId::of(node));
             let told = &copies[from..to];
-            match keeper == Some(node) && own < copies.len() {
+            match keeper == Some(node) {
                 true => {
                     let with_kept = [told, &copies[own..]].concat();
                     self.streams.tell(node, Stream::Copies, &with_kept);
@@ -523,6 +523,31 @@ mod tests {
         assert!(heard.contains(&(1, whole, tag)));
         assert!(heard.contains(&(0, Heard::Rescued(tag), tag)));
         assert!(all.iter().all(|(_, r)| r.next() == Next::Done));
+    }
+
+    /// Who serves the groups' homes is told of what they keep beside what is its own, once.
+    #[test]
+    fn a_copy_is_told_to_who_serves_its_home_and_to_nobody_else() {
+        let members = members(3, false);
+        let mut all = [0, 1, 2].map(|me| (me, Rebuild::node(me, members, 4096, 10, &[])));
+        let homes = [HomeId::of(0), HomeId::of(2), HomeId::of_group(3)];
+        let copies = homes.map(|home| Record {
+            tag: home.start(),
+            word: 0,
+        });
+        all[1].1.collect([], copies.to_vec());
+        let mut told = Vec::new();
+        while let Some(output) = all[1].1.poll_output() {
+            let records = all[1].1.records(output.to).iter();
+            told.extend(records.map(|record| (output.to, record.tag.home())));
+            post(&mut all, output, &mut 0, usize::MAX, &mut Vec::new());
+        }
+        let to = |node| Vec::from_iter(told.iter().filter(|row| row.0 == Dest::Agent(node)));
+        assert_eq!(
+            to(0),
+            [&(Dest::Agent(0), homes[0]), &(Dest::Agent(0), homes[2])]
+        );
+        assert_eq!(to(2), [&(Dest::Agent(2), homes[1])]);
     }
 
     #[test]

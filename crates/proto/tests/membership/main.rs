@@ -7,7 +7,7 @@ mod cut;
 mod random;
 mod world;
 
-use rackmem_proto::membership::{Role, Standing};
+use rackmem_proto::membership::{Member, Role, Standing, Timing};
 use world::{BEAT, Faults, LEASE, World};
 
 const SEEDS: u64 = 1000;
@@ -261,4 +261,19 @@ fn one_that_leaves_is_let_go_without_a_fence() {
         let view = world.roster().view;
         assert_eq!((view.live.0, view.epoch), (0b011, 1), "seed {seed}");
     }
+}
+
+/// Others may count from the moment at which a term is over: at that moment it serves no more, and
+/// who is no member has none, whatever its clock shows.
+#[test]
+fn a_member_serves_until_its_term_is_over_and_not_at_that_moment() {
+    let mut world = World::new(1, Faults::NONE);
+    (0..3).for_each(|node| world.start(Role::Node(node)));
+    world.run(3 * LEASE);
+    for process in world.processes() {
+        let until = process.member.serves_until();
+        assert!(process.member.serves(until - 1) && !process.member.serves(until));
+    }
+    let joining = Member::new(Role::Node(3), 1, Timing::of_lease(LEASE));
+    assert!(!joining.serves(0));
 }
