@@ -1,10 +1,11 @@
 //! A lock whose home a group keeps, when another node serves that home from an epoch on.
 
-use rackmem_proto::engine::{AtHome, Change, LockFx, LockPart, NodeLock, Told};
+mod locks;
+
+use locks::Out;
+use rackmem_proto::engine::{AtHome, Change, LockPart, NodeLock, Told};
 use rackmem_proto::flowcc::Members;
-use rackmem_proto::gcp::{
-    Access, Body, Entered, Entry, LockDirectory, Mode, Regions, Report, Right, first,
-};
+use rackmem_proto::gcp::{Access, Entry, LockDirectory, Mode, Regions, Report, Right, first};
 use rackmem_proto::wire::{
     Contract, Copyset, Dest, GlobalStatus, Header, HomeId, Kind, NodeId, Reason, RequesterId, Seq,
     Tag,
@@ -81,22 +82,6 @@ fn what_was_handed_over_last_is_told_from_what_may_be_older() {
     assert_eq!(found(ENDED - 1, 1), told(Reason::Lost));
     // The home was not there when the epoch ended.
     assert_eq!(found(ENDED, 0), told(Reason::Lost));
-}
-
-/// A host of which only packets count.
-#[derive(Default)]
-struct Out(Vec<(Dest, Header)>);
-
-impl LockFx for Out {
-    type Seat = u8;
-    fn store(&mut self, _: &Header) {}
-    fn install(&mut self, _: bool) {}
-    fn clear(&mut self) {}
-    fn send(&mut self, to: Dest, header: &Header, _: &Body) {
-        self.0.push((to, *header));
-    }
-    fn inside(&mut self, _: u8, _: Entered, _: bool) {}
-    fn send_away(&mut self, _: u8) {}
 }
 
 fn lock(home: AtHome) -> NodeLock<u8> {
