@@ -1,10 +1,13 @@
-//! Packets to a home of objects that no requester sends: segments of one call that disagree.
+//! Packets to a home of objects, one by one: calls for room, and what no requester sends, segments
+//! of one call that disagree.
 
 use rackmem_proto::sabre::transaction::Entry;
 use rackmem_proto::sabre::{
     Book, Bytes, Effects, Lane, Memory, Meta, Outcome, SLAB, Sabre, Spot, own,
 };
-use rackmem_proto::wire::{Dest, Header, HomeId, Kind, Own, RequesterId, Seq, Tag};
+use rackmem_proto::wire::{
+    Contract, Dest, Header, HomeId, Kind, Own, Reason, RequesterId, Seq, Tag,
+};
 use std::ops::Range;
 
 /// One object of a home.
@@ -93,4 +96,29 @@ fn segments_of_one_call_that_disagree_write_nothing() {
     assert_eq!(write(1000, 0, 0), None);
     assert_eq!(write(3000, 2048, 952), None);
     assert_eq!(write(2048, 1024, 1024), Some((2048, 2048)));
+}
+
+/// One kind of packet asks for a region and for an object in one: how many bytes are to be reserved
+/// says which.
+#[test]
+fn a_region_is_reserved_and_an_object_is_given_in_it() {
+    let mut host = Host::default();
+    let mut sabre = Sabre::new((0, 1), Book::new(HomeId::of(0), 0, 4));
+    let requester = RequesterId { node: 1, slot: 0 };
+    let mut ask = |seq, tag, what: Own| {
+        let mut header = Header::request(Kind::ObjAlloc, 1, tag, requester, Seq(seq));
+        header.incarnation = 1;
+        sabre.packet(&header, &what, 0, &mut host);
+        let ack = host.sent.pop().expect("an answer");
+        assert_eq!(ack.reason, Reason::None);
+        (ack.tag, host.meta)
+    };
+    let any = HomeId::of(0).start().under(Contract::Object);
+    let (region, meta) = ask(1, any, own(SLAB, 0, 0));
+    assert!(!meta.live);
+    let (first, meta) = ask(2, region, own(0, 0, 100));
+    assert_eq!((meta.live, meta.len), (true, 100));
+    let (second, _) = ask(3, region, own(0, 0, 100));
+    assert!(sabre.home.book.spot(first).is_ok() && sabre.home.book.spot(second).is_ok());
+    assert_ne!(first, second);
 }

@@ -3,7 +3,7 @@
 use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration, Shadow, ShadowConfig};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram, set_of};
 use rackmem_proto::wire::{
-    Copyset, GlobalStatus, Header, HomeId, Kind, Reason, Record, RequesterId, Seq, Tag,
+    Copyset, Flags, GlobalStatus, Header, HomeId, Kind, Reason, Record, RequesterId, Seq, Tag,
 };
 use rackmem_proto::{Dest, Output};
 
@@ -132,6 +132,44 @@ fn switch(sets: usize, tags: &[Tag]) -> SwitchProgram {
         assert!(!switch.handle(&add).is_empty());
     }
     switch
+}
+
+/// Whatever answer is lost, the next one says the same: what a home is told of an entry that it
+/// takes back, and of a location that it has freed, though the block may have moved since.
+#[test]
+fn a_copy_of_a_removal_is_answered_as_the_first_one_was() {
+    let mut switch = switch(4, &[]);
+    let of = |kind, slot, seq| {
+        let requester = RequesterId { node: 0, slot };
+        Header::request(kind, 1, Tag(BLOCK), requester, Seq(seq))
+    };
+    let mut said = |header: &Header| {
+        let answers = switch.handle(header);
+        let ack = answers.iter().next().expect("an answer").header;
+        (ack.kind, ack.reason, ack.status, ack.copyset)
+    };
+    let add = |slot| Header {
+        status: GlobalStatus::Modified,
+        copyset: Copyset::of(3),
+        ..of(Kind::AddToSwitch, slot, 1)
+    };
+    said(&add(0));
+    let take = of(Kind::RemoveFromSwitch, 0, 2);
+    let taken = (
+        Kind::RemoveAck,
+        Reason::None,
+        GlobalStatus::Modified,
+        Copyset::of(3),
+    );
+    assert_eq!((said(&take), said(&take)), (taken, taken));
+    let free = Header {
+        flags: Flags::GRANTED,
+        ..of(Kind::RemoveFromSwitch, 0, 3)
+    };
+    let freed = said(&free);
+    assert_eq!(said(&free), freed);
+    assert_eq!(said(&add(1)).1, Reason::None);
+    assert_eq!(said(&free), freed);
 }
 
 /// Pages of what a switch has, as a shadow asks for them: the union is all of it, each once,

@@ -5,13 +5,14 @@ use rackmem_proto::abd::{Layout, first_line};
 use rackmem_proto::call::Parcel;
 use rackmem_proto::sabre::transaction::{Plan, Used};
 use rackmem_proto::sabre::{
-    Book, Defect, Laid, Memory, Meta, Need, Outcome, Ref, Sabre, Section, Sender, Spot, Values,
-    Words, bytes_with_rows, class_of, room_of,
+    Book, Defect, Laid, Memory, Meta, Need, Outcome, Ref, SLAB, Sabre, Section, Sender, Spot,
+    Values, Words, bytes_with_rows, class_of, room_of,
 };
 use rackmem_proto::wire::{
-    Contract, Copyset, Dest, Header, HomeId, Kind, NodeId, OWN_LEN, Own, RequesterId, Seq, Tag,
+    Contract, Copyset, Dest, Header, HomeId, Kind, NodeId, OWN_LEN, Own, Reason, RequesterId, Seq,
+    Tag,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const LINE: u32 = 64;
 const OBJECTS: u64 = 6;
@@ -163,7 +164,7 @@ impl Rack {
     fn serve(&mut self, packet: &Parcel) -> Option<Vec<Parcel>> {
         let (own, rest) = packet.split();
         let now = (self.epoch, self.broken);
-        let mut all = Vec::new();
+        let (mut all, mut asked) = (Vec::new(), BTreeSet::new());
         loop {
             let segment = (packet.header.offset, rest);
             let (need, sent) = section(&mut self.keeper, now, segment, |sabre, fx| {
@@ -174,6 +175,7 @@ impl Rack {
             match need {
                 None => return Some(all),
                 Some(Need::Line(line)) => {
+                    assert!(asked.insert(line), "it has {line:x?}");
                     let value = self.lines.get(&line).cloned();
                     let value = value.unwrap_or_else(|| vec![0; LINE as usize]);
                     section(&mut self.keeper, now, (0, &[]), |sabre, fx| {
@@ -239,6 +241,24 @@ impl Rack {
             }
         }
         self.coordinator.values.end_transaction(0)
+    }
+
+    /// A call of a thread beside the coordinator, and what comes of it.
+    fn call(&mut self, kind: Kind, (slot, seq): (u16, u64), tag: Tag, len: u32) -> (Reason, Tag) {
+        let who = RequesterId {
+            node: COORDINATOR,
+            slot,
+        };
+        let mut header = Header::request(kind, self.epoch, tag, who, Seq(seq));
+        header.incarnation = 1;
+        let body = match kind {
+            Kind::ObjWrite => vec![7; len as usize],
+            _ => Vec::new(),
+        };
+        let own = rackmem_proto::sabre::own(0, 0, len);
+        let packet = Parcel::new(Dest::Home(HomeId::of_group(0)), header, own, &body);
+        let answers = self.serve(&packet).unwrap();
+        (answers[0].header.reason, answers[0].header.tag)
     }
 
     /// What readers find of all objects.
@@ -399,7 +419,7 @@ fn forged_calls_change_nothing() {
             };
             let packet = Parcel::new(Dest::Home(HomeId::of_group(0)), header, own, body);
             let answers = rack.serve(&packet).unwrap();
-            let done = |answer: &&Parcel| answer.header.reason == rackmem_proto::wire::Reason::None;
+            let done = |answer: &&Parcel| answer.header.reason == Reason::None;
             assert!(
                 !answers.iter().any(|answer| done(&answer)),
                 "{nth} {claimed}"
@@ -408,4 +428,48 @@ fn forged_calls_change_nothing() {
     }
     assert_eq!(rack.read(), [0; OBJECTS as usize]);
     assert_eq!(rack.stored, []);
+}
+
+#[test]
+fn a_region_is_full_when_an_object_is_in_each_of_its_places() {
+    let mut rack = Rack::new(None);
+    let (any, last) = (object(0).tag, object(OBJECTS - 1).tag);
+    let full = Reason::Full;
+    assert_eq!(rack.call(Kind::ObjAlloc, (1, 1), any, 8).0, full);
+    assert_eq!(rack.call(Kind::ObjFree, (1, 2), last, 0).0, Reason::None);
+    let given = rack.call(Kind::ObjAlloc, (1, 3), any, 8);
+    assert_eq!(given, (Reason::None, last));
+    assert_eq!(rack.call(Kind::ObjAlloc, (1, 4), any, 8).0, full);
+}
+
+/// Who has made an object and was not told is told by the next keeper which it is, whoever has
+/// written it meanwhile: it does not make another one.
+#[test]
+fn an_object_is_made_once_though_its_maker_asks_the_next_keeper() {
+    let mut rack = Rack::new(None);
+    let (any, last) = (object(0).tag, object(OBJECTS - 1).tag);
+    rack.lines.pop_last();
+    let made = (Reason::None, last);
+    assert_eq!(rack.call(Kind::ObjAlloc, (1, 1), any, 8), made);
+    assert_eq!(rack.call(Kind::ObjWrite, (3, 1), last, 8), made);
+    rack.next_keeper();
+    assert_eq!(rack.call(Kind::ObjAlloc, (1, 1), any, 8), made);
+}
+
+/// A region may have been removed, and another made in its place, of which the keeper has yet to
+/// hear: until then it cannot say what is wrong with a transaction that has read both.
+#[test]
+fn a_transaction_waits_until_its_keeper_has_heard_of_its_objects() {
+    let mut rack = Rack::new(None);
+    let next = SLAB / u64::from(LINE);
+    let sent = rack.begin(&[1, next], 3);
+    assert_eq!(rack.ends(&sent), None);
+    let laid = Laid {
+        first: 2,
+        base: SLAB,
+        layout: Layout::new(LINE, bytes_with_rows(OBJECTS * u64::from(LINE), LINE)),
+    };
+    assert!(rack.keeper.sabre.kept.lay_out(0, laid));
+    let gone = Outcome::Aborted(Reason::Gone, object(1).tag);
+    assert_eq!(rack.ends(&sent), Some(gone));
 }

@@ -682,6 +682,19 @@ mod tests {
         assert_eq!(answer(&mut program, &back, (2, 5, 2)), None);
     }
 
+    /// A late copy of what a requester asked before takes no row, and takes nothing from one.
+    #[test]
+    fn a_late_question_leaves_the_answers_to_the_next_one() {
+        let (mut program, _) = program(3);
+        let mut ask = |seq| program.handle(&packet(Kind::AbdRead, seq), &own(Stamp::NONE, 1), &[]);
+        assert!(ask(1).is_some() && ask(3).is_some());
+        let ack = packet(Kind::AbdReadAck, 3);
+        assert_eq!(answer(&mut program, &ack, (0, 5, 1)), None);
+        let late = packet(Kind::AbdRead, 1);
+        assert_eq!(program.handle(&late, &own(Stamp::NONE, 1), &[]), None);
+        assert!(answer(&mut program, &ack, (1, 5, 1)).is_some());
+    }
+
     #[test]
     fn strangers_count_nothing_and_segments_pass() {
         let (mut program, _) = program(3);
