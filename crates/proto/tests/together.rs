@@ -1,5 +1,6 @@
 //! Objects with copies that are written together, where lines are so short that a record takes
-//! several, and calls that no coordinator sends.
+//! several, and calls that no coordinator sends; and what a coordinator makes of what nodes' homes
+//! say.
 
 use rackmem_proto::abd::{Layout, first_line};
 use rackmem_proto::call::Parcel;
@@ -136,6 +137,20 @@ fn object(nth: u64) -> Ref {
     }
 }
 
+/// An object in the memory of a node.
+fn plain(home: NodeId, write: Option<&[u8]>) -> Used<'_> {
+    let object = Ref {
+        tag: HomeId::of(home).start().under(Contract::Object),
+        generation: 0,
+    };
+    let read = Some(2);
+    Used {
+        object,
+        read,
+        write,
+    }
+}
+
 impl Rack {
     fn new(broken: Option<Defect>) -> Rack {
         let meta = Meta {
@@ -205,8 +220,7 @@ impl Rack {
             sabre.enter(Copyset::EMPTY);
             sabre.settle(Copyset::EMPTY, fx);
         });
-        let asks = |sabre: &mut Sabre, fx: &mut Section<'_, &mut Places>| sabre.resume(fx);
-        section(&mut self.coordinator, now, (0, &[]), asks).1
+        self.coordinates(|sabre, fx| sabre.resume(fx))
     }
 
     /// A transaction writes this to these objects: what it sends.
@@ -220,13 +234,35 @@ impl Rack {
             read: None,
             write: Some(content),
         });
-        let (plan, mut parts) = Plan::of(&used.collect::<Vec<_>>()).unwrap();
+        self.commit(&used.collect::<Vec<_>>())
+    }
+
+    fn commit(&mut self, used: &[Used<'_>]) -> Vec<Parcel> {
+        let (plan, mut parts) = Plan::of(used).unwrap();
         self.coordinator.values.begin_transaction(0, 0, &mut parts);
+        self.coordinates(|sabre, fx| assert!(sabre.transact(0, plan, fx)))
+    }
+
+    /// What the coordinator sends for this.
+    fn coordinates(
+        &mut self,
+        act: impl FnOnce(&mut Sabre, &mut Section<'_, &mut Places>),
+    ) -> Vec<Parcel> {
         let now = (self.epoch, self.broken);
-        section(&mut self.coordinator, now, (0, &[]), |sabre, fx| {
-            assert!(sabre.transact(0, plan, fx));
-        })
-        .1
+        section(&mut self.coordinator, now, (0, &[]), act).1
+    }
+
+    /// A home of a node says so to what the coordinator has sent it: what that sends then.
+    fn hears(&mut self, asked: &Parcel, (kind, reason): (Kind, Reason)) -> Vec<Parcel> {
+        let header = &asked.header;
+        let answer = header.refuse(kind, header.tag.home().0, reason);
+        // All bytes that it was asked to take are there.
+        let (own, _) = asked.split();
+        self.coordinates(|sabre, fx| sabre.packet(&answer, &own, 0, fx))
+    }
+
+    fn ended(&mut self) -> Option<Outcome> {
+        self.coordinator.values.end_transaction(0)
     }
 
     /// The keeper serves what the coordinator has sent, which is answered.
@@ -240,7 +276,7 @@ impl Rack {
                 });
             }
         }
-        self.coordinator.values.end_transaction(0)
+        self.ended()
     }
 
     /// A call of a thread beside the coordinator, and what comes of it.
@@ -472,4 +508,52 @@ fn a_transaction_waits_until_its_keeper_has_heard_of_its_objects() {
     assert!(rack.keeper.sabre.kept.lay_out(0, laid));
     let gone = Outcome::Aborted(Reason::Gone, object(1).tag);
     assert_eq!(rack.ends(&sent), Some(gone));
+}
+
+#[test]
+fn a_transaction_that_reads_ends_when_each_object_is_known_to_be_as_it_was() {
+    let mut rack = Rack::new(None);
+    let all = [plain(0, None), plain(1, None)];
+    let same = (Kind::ObjData, Reason::NotModified);
+    let asked = rack.commit(&all);
+    for _ in 0..2 {
+        rack.hears(&asked[1], same);
+        assert_eq!(
+            rack.ended(),
+            None,
+            "a copy says nothing of the other object"
+        );
+    }
+    rack.hears(&asked[0], same);
+    assert_eq!(rack.ended(), Some(Outcome::Committed));
+    let asked = rack.commit(&all);
+    rack.hears(&asked[0], same);
+    rack.hears(&asked[1], (Kind::ObjData, Reason::None));
+    let changed = Outcome::Aborted(Reason::Invalid, all[1].object.tag);
+    assert_eq!(rack.ended(), Some(changed));
+}
+
+/// It waits for those that are left, and asks them again when it has heard of the others' end.
+#[test]
+fn a_decided_transaction_does_not_wait_for_a_home_whose_memory_is_gone() {
+    for done in [false, true] {
+        let mut rack = Rack::new(None);
+        let lock = rack.commit(&[plain(0, Some(&[1])), plain(1, Some(&[1]))]);
+        let locked = (Kind::TxLockAck, Reason::None);
+        let lock = rack.hears(&lock[0], locked);
+        let commit = rack.hears(&lock[0], locked);
+        let committed = (Kind::TxCommitAck, Reason::None);
+        if done {
+            rack.hears(&commit[0], committed);
+        }
+        let again = rack.coordinates(|sabre, fx| sabre.forget(Copyset::of(0), fx));
+        let to = Vec::from_iter(again.iter().map(|packet| packet.to));
+        match done {
+            true => assert_eq!(to, [], "nothing was lost that it waits for"),
+            false => assert_eq!(to, [Dest::Home(HomeId::of(1))]),
+        }
+        assert_eq!(rack.ended(), None);
+        rack.hears(&commit[1], committed);
+        assert_eq!(rack.ended(), Some(Outcome::Committed));
+    }
 }

@@ -338,7 +338,8 @@ impl Home {
         match (end, commits) {
             (Some(End::Released), false) if again => self.settle_one(who, false, fx),
             (None, true) if !new && !self.holds(who) => return,
-            (None, _) if !new => self.settle_one(who, commits, fx),
+            // Where it holds nothing, there is nothing to settle.
+            (None, _) => self.settle_one(who, commits, fx),
             (Some(End::Committed), false) if !new => return,
             (Some(End::Released | End::Refused(_)), true) if !new => return,
             _ => {}
