@@ -143,6 +143,18 @@ fn an_evicted_copy_is_unusable_before_its_bytes_go_home_and_gone_when_they_are_t
     assert_eq!(thread.next(), Do::Over(Then::Done));
 }
 
+/// Its region is removed, which this node has not heard: the entry is needed for another block.
+#[test]
+fn a_copy_that_its_home_has_no_memory_of_goes() {
+    for purpose in [Purpose::EvictClean, Purpose::EvictDirty] {
+        let mut thread = Thread::begin(purpose);
+        thread.is_refused(Reason::NoMemory);
+        assert_eq!(thread.next(), Do::Set(LocalStatus::Invalid), "{purpose:?}");
+        assert_eq!(thread.next(), Do::Left, "{purpose:?}");
+        assert_eq!(thread.next(), Do::Over(Then::Done), "{purpose:?}");
+    }
+}
+
 #[test]
 fn the_only_copy_comes_back_when_the_epoch_ends_on_its_way_home() {
     let mut thread = leaving();

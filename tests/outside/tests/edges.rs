@@ -3,8 +3,8 @@
 use rackmem::locked::{BlockLock, Mutex, RwLockArray};
 use rackmem::object::MapSpec;
 use rackmem::{
-    AllocError, Contract, Error, LockError, OpenError, Rack, RackError, RegionError, RegionSpec,
-    Survives,
+    AccessError, AllocError, Contract, Error, LockError, OpenError, Rack, RackError, RegionSpec,
+    Shared, Survives,
 };
 use std::time::Duration;
 
@@ -78,23 +78,19 @@ fn a_block_lock_ends_with_its_rack() {
 }
 
 #[test]
-fn coherent_memory_with_copies_is_not_called_a_lock() {
+fn coherent_memory_with_copies_is_removed() {
     let rack = rack(3);
     let spec = RegionSpec::new("kept", 4096).copies(3);
     let spec = spec.survives(Survives::Writes);
-    rack.node(0).create_region(&spec).unwrap();
-    let refused = rack.node(1).remove_region("kept").unwrap_err();
-    assert!(
-        matches!(
-            refused,
-            RegionError::NotRemovable {
-                contract: Contract::Coherent,
-                ..
-            }
-        ),
-        "{refused}"
-    );
-    assert!(!refused.to_string().contains("free a lock"), "{refused}");
+    let region = rack.node(0).create_region(&spec).unwrap();
+    let word: Shared<u64> = region.shared(0).unwrap();
+    word.write(7).unwrap();
+    rack.node(1).remove_region("kept").unwrap();
+    let refused = word.read().unwrap_err();
+    let addr = region.addr();
+    assert_eq!(refused, AccessError::BadAddress { addr });
+    let next = rack.node(2).create_region(&spec).unwrap();
+    assert!(next.is_new() && next.addr() != addr);
 }
 
 #[test]

@@ -20,6 +20,7 @@
 //! | `Locked` | back off | back off | back off | back off |
 //! | `Invalid`, `Moved` | again | look at the entry again | again | again |
 //! | `Fenced` | again | look at the entry again | again | again; of a guest's question nobody knows whether it was heard |
+//! | `NoMemory` | fail | the entry is `Invalid`: its region is removed | fail | fail |
 //! | other | fail | fail | fail | fail |
 //!
 //! Three orders are what safety rests on. The operation runs *before* the entry is usable, and the
@@ -299,6 +300,11 @@ impl Access {
                 Step::Waiting => self.granted(requester, now, defect),
                 Step::Refused(reason) if self.ignores(reason, defect) => {
                     self.granted(requester, now, defect)
+                }
+                // Its region is removed, and the copy is of no use to anybody.
+                Step::Refused(Reason::NoMemory) if self.purpose.evicts() => {
+                    self.stage = Stage::Left;
+                    Do::Set(LocalStatus::Invalid)
                 }
                 Step::Refused(reason) => self.end(self.purpose.refused(reason), requester, now),
                 Step::Lost => Do::Over(Then::Lost),

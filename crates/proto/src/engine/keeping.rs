@@ -4,8 +4,9 @@
 
 use super::coherent::{KINDS, Role, role};
 use super::host::Defect;
-use crate::abd::GROUPS;
-use crate::wire::{Header, HomeId, Kind, NodeId, Tag};
+use crate::abd::{GROUPS, first_line};
+use crate::flowcc::{KeptBlocks, Whereabouts};
+use crate::wire::{Header, Kind, NodeId, Tag};
 use alloc::vec::Vec;
 
 /// Whether the home agent takes a packet, about a block that it has given out.
@@ -60,6 +61,8 @@ pub struct InPlace {
     epoch: u32,
     /// Bytes of a block.
     block: u64,
+    /// What there is, by group.
+    laid: [KeptBlocks; GROUPS],
     /// A bit a block, by group.
     blocks: [Vec<u64>; GROUPS],
     sweeps: [Sweep; GROUPS],
@@ -71,6 +74,11 @@ impl InPlace {
         InPlace {
             epoch,
             block: block as u64,
+            laid: [KeptBlocks {
+                first: 0,
+                base: 0,
+                bytes: 0,
+            }; GROUPS],
             blocks: [const { Vec::new() }; GROUPS],
             sweeps: [Sweep {
                 through: 0,
@@ -91,28 +99,45 @@ impl InPlace {
         }
     }
 
-    /// A home has so many bytes.
-    pub fn lay_out(&mut self, group: u16, bytes: u64) {
-        let (at, blocks) = (usize::from(group), bytes / self.block);
-        let Some(sweep) = self.sweeps.get_mut(at) else {
-            return;
+    /// The home that a group keeps has this from here on. Whether it has had something else: then
+    /// nothing of that is in place.
+    pub fn lay_out(&mut self, group: u16, laid: KeptBlocks) -> bool {
+        let at = usize::from(group);
+        let Some(there) = self.laid.get_mut(at).filter(|there| **there != laid) else {
+            return false;
         };
-        sweep.of = blocks;
-        let words = blocks.div_ceil(64) as usize;
-        if self.blocks[at].len() < words {
-            self.blocks[at].resize(words, 0);
-        }
+        *there = laid;
+        let blocks = laid.bytes / self.block;
+        self.sweeps[at] = Sweep {
+            of: blocks,
+            ..Sweep::default()
+        };
+        self.blocks[at].clear();
+        self.blocks[at].resize(blocks.div_ceil(64) as usize, 0);
+        true
     }
 
-    /// Whether a home has been laid out.
-    pub fn has_home(&self, home: HomeId) -> bool {
-        let group = home.group().map(usize::from);
-        group.is_some_and(|group| self.sweeps.get(group).is_some_and(|sweep| sweep.of > 0))
+    fn laid(&self, tag: Tag) -> Option<(u16, &KeptBlocks)> {
+        let group = tag.home().group()?;
+        Some((group, self.laid.get(usize::from(group))?))
+    }
+
+    /// Where an address is, as far as this node has heard.
+    pub fn whereabouts(&self, tag: Tag) -> Whereabouts {
+        let laid = self.laid(tag);
+        laid.map_or(Whereabouts::Unheard, |(_, laid)| laid.whereabouts(tag))
+    }
+
+    /// A block's line, and the config with which its region began: another region may have its
+    /// number before this node hears of that, and no epoch tells them apart.
+    pub fn line(&self, tag: Tag) -> Option<(Tag, u32)> {
+        let (group, laid) = self.laid(tag)?;
+        Some((Tag(first_line(group).0 + laid.at(tag)?), laid.first))
     }
 
     fn nth(&self, tag: Tag) -> Option<(usize, usize)> {
-        let group = tag.home().group()?;
-        Some((group.into(), (tag.offset() / self.block) as usize))
+        let (group, laid) = self.laid(tag)?;
+        Some((group.into(), (laid.at(tag)? / self.block) as usize))
     }
 
     /// Whether a block is in place in this epoch.
@@ -140,8 +165,9 @@ impl InPlace {
     pub fn to_sweep(&self, epoch: u32) -> Option<Tag> {
         let mut sweeps = (0..).zip(&self.sweeps);
         let (group, sweep) = sweeps.find(|(_, sweep)| sweep.through < sweep.of)?;
-        let block = HomeId::of_group(group).start().0 + sweep.through * self.block;
-        (self.epoch == epoch).then_some(Tag(block))
+        let laid = self.laid.get(usize::from(group))?;
+        let block = laid.tag(group, sweep.through * self.block);
+        (self.epoch == epoch).then_some(block)
     }
 
     /// The sweep of this epoch has been through a block. `repaired`: it has written it again.
@@ -173,13 +199,13 @@ pub enum Way {
 }
 
 /// Who serves a packet that has come to node `me`, in an epoch with this keeper. `heard_of`: the
-/// node has heard of the home; `in_place`: what the packet is about, a block or an object,
-/// is there.
+/// node has heard of its region, or that it is removed; `in_place`: what the packet is about,
+/// a block or an object, is there.
 pub fn way(
     me: NodeId,
     header: &Header,
     (epoch, keeper): (u32, Option<NodeId>),
-    heard_of: impl FnOnce(HomeId) -> bool,
+    heard_of: impl FnOnce(Tag) -> bool,
     in_place: impl FnOnce(Tag) -> bool,
 ) -> Way {
     let (tag, home) = (header.tag, header.tag.home());
@@ -188,7 +214,7 @@ pub fn way(
     if home.is_own() || !concerns || header.epoch != epoch {
         return Way::AtOnce;
     }
-    if keeper != Some(me) || !heard_of(home) {
+    if keeper != Some(me) || !heard_of(tag) {
         return Way::Nobody;
     }
     match (object || !brings_bytes(header)) && in_place(tag) {
@@ -326,7 +352,7 @@ impl KeptTurn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{RequesterId, Seq, Tag};
+    use crate::wire::{HomeId, RequesterId, Seq, Tag};
     use alloc::vec::Vec;
 
     /// The kinds for which it is so.
@@ -366,7 +392,7 @@ mod tests {
         let tag = Tag(HomeId::of_group(1).start().0 + 70 * u64::from(BLOCK));
         blocks.put(tag, 5);
         assert!(!blocks.has(tag, 5), "nobody has heard of the home");
-        blocks.lay_out(1, 100 * u64::from(BLOCK));
+        blocks.lay_out(1, KeptBlocks::of_bytes(100 * u64::from(BLOCK)));
         blocks.put(tag, 4);
         assert!(!blocks.has(tag, 5) && !blocks.has(tag, 4));
         blocks.put(tag, 5);
@@ -377,11 +403,63 @@ mod tests {
         assert!(!blocks.has(tag, 6));
     }
 
+    /// Its number is another region's, whose blocks nobody has put in place, and whose lines are no
+    /// block's of the removed one.
+    #[test]
+    fn what_a_removed_region_had_is_not_in_place_in_the_next() {
+        let block = u64::from(BLOCK);
+        let mut blocks = InPlace::new(BLOCK, 5);
+        let old = KeptBlocks {
+            first: 3,
+            base: 0,
+            bytes: 2 * block,
+        };
+        let gone = KeptBlocks {
+            first: 3,
+            base: 1 << 16,
+            bytes: 0,
+        };
+        let next = KeptBlocks {
+            first: 4,
+            base: 1 << 16,
+            bytes: 3 * block,
+        };
+        let all = |laid: KeptBlocks| (0..2).map(move |nth| laid.tag(1, nth * block));
+        assert!(blocks.lay_out(1, old));
+        all(old).for_each(|tag| blocks.put(tag, 5));
+        blocks.swept(old.tag(1, 0), 5, true);
+        assert!(!blocks.lay_out(1, old), "as with each change of groups");
+        assert!(all(old).all(|tag| blocks.has(tag, 5)));
+        assert_eq!(
+            blocks.line(old.tag(1, block)),
+            Some((Tag(first_line(1).0 + block), 3))
+        );
+        assert_eq!(blocks.whereabouts(next.tag(1, 0)), Whereabouts::Unheard);
+        for laid in [gone, next] {
+            assert!(blocks.lay_out(1, laid));
+            for tag in all(old) {
+                assert_eq!(blocks.whereabouts(tag), Whereabouts::Gone);
+                // What was under way of it comes too late.
+                blocks.put(tag, 5);
+                blocks.swept(tag, 5, true);
+                assert!(!blocks.has(tag, 5) && blocks.line(tag).is_none());
+            }
+        }
+        assert!(!all(next).any(|tag| blocks.has(tag, 5)));
+        assert_eq!(blocks.to_sweep(5), Some(next.tag(1, 0)));
+        let sweep = blocks.sweep(1, 5).unwrap();
+        assert_eq!((sweep.through, sweep.of, sweep.repaired), (0, 3, 0));
+        assert_eq!(
+            blocks.line(next.tag(1, block)),
+            Some((Tag(first_line(1).0 + block), 4))
+        );
+    }
+
     #[test]
     fn a_sweep_goes_through_all_blocks_of_its_epoch_once() {
         let mut blocks = InPlace::new(BLOCK, 5);
-        blocks.lay_out(0, 2 * u64::from(BLOCK));
-        blocks.lay_out(3, u64::from(BLOCK));
+        blocks.lay_out(0, KeptBlocks::of_bytes(2 * u64::from(BLOCK)));
+        blocks.lay_out(3, KeptBlocks::of_bytes(u64::from(BLOCK)));
         let mut through = Vec::new();
         while let Some(tag) = blocks.to_sweep(5) {
             through.push((tag.home().0, tag.offset()));

@@ -5,6 +5,7 @@
 //! and the entry of a block is found only where the chunk has the contract that the address claims.
 
 use super::lock::LockWord;
+use super::removal::KeptBlocks;
 use super::shards::Shards;
 use crate::CHUNK;
 use crate::heap::Backing;
@@ -72,6 +73,8 @@ struct Chunk {
     kind: ChunkKind,
     /// None where the contract needs none.
     entries: Box<[Entry]>,
+    /// Of a home that a group keeps.
+    blocks: KeptBlocks,
 }
 
 impl Chunk {
@@ -129,20 +132,29 @@ impl Directory {
         }
     }
 
-    /// Makes entries of so many bytes of the home that a group keeps, if it has none.
-    pub fn lay_out(&mut self, group: u16, bytes: u64) {
+    /// Makes entries of what the home that a group keeps has from here on, if it has not had it
+    /// yet. Those of a region that had its number are gone.
+    pub fn lay_out(&mut self, group: u16, blocks: KeptBlocks) {
         let at = usize::from(group);
         let empty = || Chunk {
             kind: ChunkKind::COHERENT,
             entries: Box::default(),
+            blocks: KeptBlocks::default(),
         };
         if self.chunks.len() <= at {
             self.chunks.resize_with(at + 1, empty);
         }
-        if self.chunks[at].entries.is_empty() {
-            let entries = bytes.div_ceil(self.block) as usize;
-            self.chunks[at].entries = alloc::vec![Entry::default(); entries].into_boxed_slice();
+        if self.chunks[at].blocks != blocks {
+            let entries = blocks.bytes.div_ceil(self.block) as usize;
+            let entries = alloc::vec![Entry::default(); entries].into_boxed_slice();
+            (self.chunks[at].entries, self.chunks[at].blocks) = (entries, blocks);
         }
+    }
+
+    /// What the home that a group keeps has.
+    pub fn blocks_of(&self, group: u16) -> Option<KeptBlocks> {
+        let chunk = self.chunks.get(usize::from(group)).filter(|_| self.kept)?;
+        Some(chunk.blocks)
     }
 
     /// Knows nothing of any block any more.
@@ -203,6 +215,7 @@ impl Directory {
             self.chunks.push(Chunk {
                 kind: ChunkKind::COHERENT,
                 entries: alloc::vec![Entry::default(); entries].into_boxed_slice(),
+                blocks: KeptBlocks::default(),
             });
         }
         Some((self.base + have as u64) * CHUNK)
@@ -239,6 +252,10 @@ impl Directory {
         let kinds = self.chunks.iter().map(|chunk| chunk.kind).enumerate();
         for other in kinds.filter(|(_, kind)| *kind != ChunkKind::COHERENT) {
             other.hash(into);
+        }
+        if self.kept {
+            let blocks = self.chunks.iter().map(|chunk| chunk.blocks);
+            blocks.for_each(|blocks| blocks.hash(into));
         }
         let untouched = Entry::default();
         let entries = self.chunks.iter().flat_map(|chunk| &chunk.entries);
@@ -283,7 +300,8 @@ impl Directory {
     fn place_of_group(&self, tag: Tag) -> Option<(usize, usize)> {
         let group = tag.home().group().filter(|_| self.kept)?;
         let whole = tag.is_under(Contract::Coherent) && tag.offset() & (self.block - 1) == 0;
-        whole.then_some((usize::from(group), (tag.offset() >> self.log) as usize))
+        let at = self.blocks_of(group)?.at(tag).filter(|_| whole)?;
+        Some((usize::from(group), (at >> self.log) as usize))
     }
 
     /// Why there is no entry of a block.
@@ -309,7 +327,7 @@ impl Directory {
             .iter_mut()
             .enumerate()
             .flat_map(move |(c, chunk)| {
-                let start = first + c as u64 * apart;
+                let start = first + c as u64 * apart + chunk.blocks.base;
                 chunk.entries.iter_mut().enumerate().map(move |(i, entry)| {
                     (Tag(start + (((i as u64) << shift) | nth) * block), entry)
                 })

@@ -551,6 +551,10 @@ impl HomeAgent {
         };
         let Some(assembly) = segment else {
             self.counters.ignored += 1;
+            // Who gives it up would wait, and needs its entry for another block.
+            if !known && self.comes_nowhere(header.tag) {
+                outputs.push(written(header, self.config.node));
+            }
             return HomeAction::None;
         };
         let Some(fresh) = Assembly::add(assembly, header.offset, body_len, self.config.block)

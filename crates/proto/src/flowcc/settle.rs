@@ -22,6 +22,7 @@
 use super::directory::{Entry, Owner};
 use super::home_agent::HomeAgent;
 use super::rebuild::Open;
+use super::removal::KeptBlocks;
 use super::{lock, score};
 use crate::switch::{Grant, Registers, epoch_of};
 use crate::wire::{Copyset, GlobalStatus, NodeId, Record, RequesterId, Tag};
@@ -213,15 +214,16 @@ impl HomeAgent {
         let held = early.collect();
         if self.kept {
             let blocks = findings.blocks;
-            self.early = Early { blocks, held };
+            self.early = self.to_come(Early { blocks, held });
         }
         settled
     }
 
-    /// Has entries for a home that a group keeps. What members have told of it in this epoch, while
-    /// this node had not heard of it, counts.
-    pub fn lay_out(&mut self, group: u16, bytes: u64) {
-        self.directory.lay_out(group, bytes);
+    /// Has entries for what a group keeps from here on. What members have told of it in this epoch,
+    /// while this node had not heard of it, counts; what they have of a removed region that had the
+    /// number does not.
+    pub fn lay_out(&mut self, group: u16, blocks: KeptBlocks) {
+        self.directory.lay_out(group, blocks);
         let mut early = core::mem::take(&mut self.early);
         early.blocks.retain(|tag, finding| {
             let entry = self.directory.entry(*tag);
@@ -229,7 +231,15 @@ impl HomeAgent {
             there.is_none()
         });
         early.held.retain(|(id, open)| !self.hold_again(*id, *open));
-        self.early = early;
+        self.early = self.to_come(early);
+    }
+
+    /// Without what is of removed regions: nobody will hear of these.
+    fn to_come(&self, mut early: Early) -> Early {
+        let directory = &self.directory;
+        early.blocks.retain(|tag, _| !directory.is_gone(*tag));
+        early.held.retain(|(_, open)| !directory.is_gone(open.tag));
+        early
     }
 
     /// Finds the locks that live nodes' events hold. That an event is open explains nothing:
@@ -359,8 +369,8 @@ mod tests {
         let made = |early: bool| {
             let mut agent = HomeAgent::of_groups(config);
             let lay_out = |agent: &mut HomeAgent| {
-                agent.lay_out(1, 4096);
-                agent.lay_out(2, 4 * 4096);
+                agent.lay_out(1, KeptBlocks::of_bytes(4096));
+                agent.lay_out(2, KeptBlocks::of_bytes(4 * 4096));
             };
             agent.freeze(2);
             if early {

@@ -2,7 +2,7 @@
 //! and how its requests go.
 
 use crate::abd::{Config, Durability, Layout, Member};
-use crate::sabre::span_of;
+use crate::sabre::{SLAB, span_of};
 use crate::switch::LINES;
 use crate::wire::Contract;
 use alloc::string::String;
@@ -99,8 +99,8 @@ pub struct Group {
     pub config: Config,
     /// Which life of which node has its pages for itself.
     pub mapped: Option<Member>,
-    /// Where in its home the addresses of its objects begin: those below were of removed regions
-    /// that had its number, and are never another object's.
+    /// Where in its home its addresses begin: those below were of removed regions that had its
+    /// number, and are never another object's or block's.
     pub base: u64,
 }
 
@@ -122,11 +122,12 @@ pub struct Asked {
     pub home: Option<KeptAs>,
 }
 
-/// Bytes of addresses that objects take in a home, if it has any.
+/// Bytes of addresses that a region takes in the home that its group keeps, if it has one.
 pub(super) fn addresses(home: Option<KeptAs>, Layout { line, bytes }: Layout) -> u64 {
     match home {
         Some(KeptAs::Objects) => span_of(bytes, line),
-        Some(KeptAs::Blocks(_)) | None => 0,
+        Some(KeptAs::Blocks(_)) => bytes.next_multiple_of(SLAB),
+        None => 0,
     }
 }
 
@@ -148,12 +149,12 @@ impl Group {
     /// Where in its home it begins.
     pub fn base_of_home(&self) -> u64 {
         match self.home {
-            Some(KeptAs::Objects) => self.base,
-            Some(KeptAs::Blocks(_)) | None => 0,
+            Some(_) => self.base,
+            None => 0,
         }
     }
 
-    /// Where addresses begin that no object has had under this number.
+    /// Where addresses begin that no object and no block has had under this number.
     pub fn unused(&self) -> u64 {
         self.base.saturating_add(addresses(self.home, self.layout))
     }

@@ -358,7 +358,7 @@ fn is_whole(group: &Group) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::membership::KeptAs;
+    use crate::membership::{KeptAs, Survives};
     use crate::switch::LINES;
     use crate::wire::Copyset;
 
@@ -549,20 +549,33 @@ mod tests {
 
     /// Handles of the removed one are left, and those of what has the number next are none of them.
     #[test]
-    fn addresses_of_removed_objects_are_never_used_again() {
+    fn addresses_of_removed_homes_are_never_used_again() {
         let all = view(0b11111);
         let objects = |bytes| Asked {
             layout: Layout::new(64, bytes).unwrap(),
             home: Some(KeptAs::Objects),
             ..lines(3)
         };
+        let blocks = |bytes| Asked {
+            home: Some(KeptAs::Blocks(Survives::Rest)),
+            ..objects(bytes)
+        };
         let mut groups = Groups::default();
         let mut base = 0;
-        for asked in [objects(1 << 20), lines(3), objects(1 << 44), lines(3)] {
+        for asked in [
+            objects(1 << 20),
+            lines(3),
+            blocks(3 << 8),
+            objects(1 << 43),
+            blocks(1 << 44),
+            lines(3),
+        ] {
             groups = groups.create(("again", 0), asked, (&all, 0)).unwrap();
             let group = groups.get(0).unwrap();
             assert_eq!((groups.rows.len(), group.base), (1, base));
             assert!(group.base.is_multiple_of(SLAB) && groups.is_consistent());
+            assert_eq!(group.base_of_home(), asked.home.map_or(0, |_| base));
+            assert_eq!(group.unused() > base, asked.home.is_some());
             base = group.unused();
             groups = groups.remove("again").unwrap();
             assert_eq!(groups.get(0).unwrap().unused(), base);

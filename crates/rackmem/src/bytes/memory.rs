@@ -2,12 +2,14 @@
 //! pages go back to the system when they are made zeros.
 
 use super::pages::Pages;
+use rackmem_fabric::Whole;
 use rackmem_proto::CHUNK;
 use rackmem_proto::abd::GROUPS;
+use rackmem_proto::flowcc::KeptBlocks;
 use rackmem_proto::wire::{Contract, Tag};
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, OnceLock};
 
 /// Words of zeros that cost nothing until they are touched.
 pub(crate) fn zeroed_words(count: usize) -> Box<[AtomicU64]> {
@@ -23,7 +25,44 @@ pub(crate) struct GlobalMemory {
     base: u64,
     chunks: Box<[OnceLock<Pages>]>,
     /// Of homes that groups keep, by group: for the node that serves them.
-    kept: [OnceLock<Pages>; GROUPS],
+    kept: Box<[KeptMemory]>,
+}
+
+/// Sizes of a home that a group keeps: powers of two from this one on.
+const SMALLEST: u32 = 16;
+const SIZES: usize = (u64::BITS - SMALLEST) as usize;
+
+/// Of a home that a group keeps. A region that has the group's number next has memory of another
+/// size, perhaps, and whoever looks at that of the last one must find that it is there: so each
+/// size is mapped once, and stays. Its pages are with the system while nothing uses it.
+struct KeptMemory {
+    laid: Mutex<KeptBlocks>,
+    sizes: [OnceLock<Pages>; SIZES],
+}
+
+impl KeptMemory {
+    fn new() -> Self {
+        KeptMemory {
+            laid: Mutex::default(),
+            sizes: [const { OnceLock::new() }; SIZES],
+        }
+    }
+
+    fn size(bytes: u64) -> usize {
+        let log = bytes.max(1).next_power_of_two().ilog2();
+        log.saturating_sub(SMALLEST) as usize
+    }
+
+    fn pages(&self, laid: &KeptBlocks) -> Option<&Pages> {
+        self.sizes.get(KeptMemory::size(laid.bytes))?.get()
+    }
+
+    fn discard(&self, laid: &KeptBlocks) {
+        let pages = self.pages(laid).filter(|_| laid.bytes > 0);
+        if let Some(pages) = pages {
+            pages.discard(0..laid.bytes as usize);
+        }
+    }
 }
 
 impl GlobalMemory {
@@ -33,7 +72,7 @@ impl GlobalMemory {
             block,
             base: u64::from(incarnation.saturating_sub(1)) * u64::from(chunks),
             chunks: (0..chunks).map(|_| OnceLock::new()).collect(),
-            kept: [const { OnceLock::new() }; GROUPS],
+            kept: (0..GROUPS).map(|_| KeptMemory::new()).collect(),
         }
     }
 
@@ -60,23 +99,34 @@ impl GlobalMemory {
 
     #[cold]
     fn block_of_group(&self, tag: Tag) -> Option<&[AtomicU64]> {
-        let pages = self.kept.get(usize::from(tag.home().group()?))?.get()?;
-        let at = usize::try_from(tag.offset()).ok()? / 8;
-        pages.words().get(at..at + self.block / 8)
+        let kept = self.kept.get(usize::from(tag.home().group()?))?;
+        let laid = *kept.laid.lock().whole();
+        let at = usize::try_from(laid.at(tag)?).ok()? / 8;
+        kept.pages(&laid)?.words().get(at..at + self.block / 8)
     }
 
-    /// Has room for the home that a group keeps, of so many bytes, which appear when they are
-    /// touched.
-    pub fn lay_out(&self, group: u16, bytes: usize) {
-        if let Some(kept) = self.kept.get(usize::from(group)) {
-            kept.get_or_init(|| Pages::new(bytes));
+    /// Has room for what a group keeps from here on, which appears when it is touched. What a
+    /// region had that had its number goes back to the system. Whoever calls has the lock of these
+    /// homes, as whoever writes there.
+    pub fn lay_out(&self, group: u16, blocks: KeptBlocks) {
+        let Some(kept) = self.kept.get(usize::from(group)) else {
+            return;
+        };
+        let size = KeptMemory::size(blocks.bytes);
+        if let Some(pages) = kept.sizes.get(size).filter(|_| blocks.bytes > 0) {
+            pages.get_or_init(|| Pages::new(1 << (size as u32 + SMALLEST)));
+        }
+        let last = std::mem::replace(&mut *kept.laid.lock().whole(), blocks);
+        if last != blocks {
+            kept.discard(&last);
         }
     }
 
     /// This node serves no home that a group keeps: its pages go back to the system.
     pub fn discard_kept(&self) {
-        for pages in self.kept.iter().filter_map(OnceLock::get) {
-            pages.discard(0..pages.words().len() * 8);
+        for kept in &self.kept {
+            let laid = *kept.laid.lock().whole();
+            kept.discard(&laid);
         }
     }
 

@@ -384,12 +384,8 @@ impl RegionError {
                 "use the name again if you want: the memory stays allocated until its home starts anew"
             }
             RegionError::OutOfBounds { .. } => "stay within its `bytes`",
-            RegionError::NotRemovable {
-                contract: Contract::Locked,
-                ..
-            } => "free a lock by its handle (an array of locks stays)",
             RegionError::NotRemovable { .. } => {
-                "use it on: coherent memory with copies cannot be removed yet"
+                "free a lock by its handle (an array of locks stays)"
             }
             RegionError::BadCopies { .. } => "ask for 3, 5 or 7 copies, or for 1 without a spare",
             RegionError::OtherCopies { .. } => {

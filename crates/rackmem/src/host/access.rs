@@ -11,7 +11,7 @@ use crate::host::locks::IN_AN_ENTRY;
 use crate::membership::current_view::{CurrentView, Looked};
 use crate::ports::requester::{Bytes, Requesters, Slot, refused};
 use rackmem_proto::engine::{ACCEPT_EMPTY, Do, Purpose, Then};
-use rackmem_proto::flowcc::Grant;
+use rackmem_proto::flowcc::{Grant, Whereabouts};
 use rackmem_proto::membership::Telling;
 use rackmem_proto::wire::{Contract, HomeId, Kind, NodeId, Reason, Tag};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -123,6 +123,10 @@ impl Access {
     #[cold]
     pub fn bring_home(&self, tag: Tag, epoch: u32) -> Result<(), AccessError> {
         self.take_home(tag)?;
+        // It was nobody's when this node gave it up.
+        if self.agents.kept.is_gone(tag) {
+            return Err(AccessError::BadAddress { addr: tag.0 });
+        }
         match self.standing.epoch() == epoch {
             true => Ok(()),
             false => Err(AccessError::Interrupted { addr: tag.0 }),
@@ -145,8 +149,12 @@ impl Access {
                 Ok(false) => self.read(tag, |_| ()),
                 Err(error) => Err(error),
             };
-            if let Err(AccessError::Rack(error)) = gone {
-                return Err(error.into());
+            match gone {
+                Err(AccessError::Rack(error)) => return Err(error.into()),
+                Err(AccessError::BadAddress { addr }) => {
+                    return Err(AccessError::BadAddress { addr });
+                }
+                _ => {}
             }
             if !backoff.wait() {
                 return Err(AccessError::Interrupted { addr: tag.0 });
@@ -262,7 +270,7 @@ impl Access {
         };
         // A group keeps it, whoever serves it.
         if !tag.home().is_own() {
-            return Some(Ok(()));
+            return self.is_kept(tag);
         }
         if !self.has_heard_of(node, tag) {
             *seen = seen.or_else(|| standing.looked());
@@ -274,6 +282,31 @@ impl Access {
             true => Ok(()),
             false => Err(RackError::NodeLost { node }.into()),
         })
+    }
+
+    /// Whether an address in a home that a group keeps is of a region that is there, as far as this
+    /// node can know. None: the store is away, and it has not heard of such a region. What is not
+    /// coherent memory is for others to say.
+    fn is_kept(&self, tag: Tag) -> Option<Result<(), AccessError>> {
+        let kept = &self.agents.kept;
+        let found = || match kept.whereabouts(tag) {
+            _ if !tag.is_under(Contract::Coherent) => Some(Ok(())),
+            Whereabouts::Here => Some(Ok(())),
+            Whereabouts::Gone => Some(Err(AccessError::BadAddress { addr: tag.0 })),
+            Whereabouts::Unheard => None,
+        };
+        found().or_else(|| {
+            // Whoever has told the address may have heard of it before this process has.
+            self.groups.look().ok()?;
+            found().or(Some(Err(AccessError::BadAddress { addr: tag.0 })))
+        })
+    }
+
+    /// The same, by the newest groups.
+    #[cold]
+    fn is_kept_now(&self, tag: Tag) -> Option<Result<(), AccessError>> {
+        self.groups.look().ok()?;
+        self.is_kept(tag)
     }
 
     /// Whether this node knows the life of another one that this address is of.
@@ -331,6 +364,13 @@ impl Access {
     /// Turns what became of an event that no retry can mend into an error.
     pub(crate) fn fatal(&self, then: Then, tag: Tag) -> AccessError {
         let host = self.standing.host(tag.home());
+        // Others may have heard before this node that its region is removed.
+        if matches!(then, Then::Fail(_) | Then::Lost)
+            && !tag.home().is_own()
+            && let Some(Err(error)) = self.is_kept_now(tag)
+        {
+            return error;
+        }
         match (then, host) {
             (Then::Lost, _) if self.standing.is_fenced() => AccessError::Rack(RackError::Fenced),
             (Then::Fail(reason), _) => refused(reason, tag),
@@ -436,6 +476,7 @@ impl Access {
                 Do::Set(status) => {
                     let locked = locked.take().unwrap_or_else(|| cache.lock(entry, stop));
                     locked.install(tag, status);
+                    self.agents.came(tag);
                 }
                 Do::Left => self.agents.left(tag),
                 Do::Over(then) => break then,

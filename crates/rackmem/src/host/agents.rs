@@ -1,6 +1,7 @@
 //! A node's home agent and cache agent, as the fabric calls them.
 
 use crate::bytes::desk::Desk;
+use crate::bytes::mapped::Stop;
 use crate::bytes::memory::GlobalMemory;
 use crate::bytes::node_cache::{NodeCache, Other};
 use crate::bytes::twins::LentTwins;
@@ -26,7 +27,9 @@ use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketStats, Receiver};
 use rackmem_proto::Dest;
 use rackmem_proto::engine::{self, Copies, Home, Migrating, Part};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, Members, ShadowCounters, Shards};
+use rackmem_proto::flowcc::{
+    HomeAgent, HomeConfig, HomeCounters, LocalStatus, Members, ShadowCounters, Shards,
+};
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Contract, GlobalStatus, Header, Kind, NodeId, Tag};
 use std::ops::Add;
@@ -180,7 +183,33 @@ impl Agents {
     /// has not, it asks.
     pub fn has_kept(&self, tag: Tag) -> bool {
         let block = self.cache.tag_of(tag.under(Contract::Coherent).0);
-        self.kept.has_heard_of(tag.home()) && self.memory.block(block).is_some()
+        self.kept.has_heard_of(block) && self.memory.block(block).is_some()
+    }
+
+    /// This node has heard that regions of a home are removed that a group keeps: what it has of
+    /// their blocks is nobody's, clean or dirty.
+    pub fn drop_gone(&self, group: u16) {
+        let of_it = |tag: &Tag| tag.home().group() == Some(group) && self.kept.is_gone(*tag);
+        let copies = self.cache.copies().map(|(tag, _)| tag);
+        copies.filter(of_it).for_each(|tag| self.drop_copy(tag));
+    }
+
+    /// A block has come: if its region was removed meanwhile, it goes again. Either this sees that,
+    /// or whoever drops what is gone sees the block.
+    #[inline]
+    pub fn came(&self, tag: Tag) {
+        if self.kept.is_gone(tag) {
+            self.drop_copy(tag);
+        }
+    }
+
+    #[cold]
+    fn drop_copy(&self, tag: Tag) {
+        let entry = self.cache.lock_tag(tag, Stop::All);
+        if let Some(entry) = entry.filter(|entry| entry.status() != LocalStatus::Invalid) {
+            entry.set(LocalStatus::Invalid);
+        }
+        self.left(tag);
     }
 
     /// From now on, looks which members it can reach.

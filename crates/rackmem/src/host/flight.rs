@@ -79,6 +79,7 @@ impl<'a> Flight<'a> {
                     let locked = self.locked.take();
                     let locked = locked.unwrap_or_else(|| agents.cache.lock(entry, stop));
                     locked.install(self.reserved.tag, status);
+                    agents.came(self.reserved.tag);
                 }
                 Do::Over(then) => break then,
                 Do::Left => agents.left(self.reserved.tag),

@@ -279,11 +279,23 @@ impl Host for Here<'_> {
 
     fn send(&mut self, output: &Output, payload: Payload<'_, Block>) {
         let agents = self.agents;
-        let (listed, gathered);
+        let (listed, gathered, apart);
         let body = match payload {
             Payload::Nothing => Body::None,
             Payload::Copy => Body::Block(self.copy()),
             Payload::Kept(block) => Body::Block(block),
+            // Another region may have the memory while it is sent.
+            Payload::Home if !output.header.tag.home().is_own() => {
+                let home = agents.homes[agents.shards.of(output.header.tag)].lock();
+                let _whole = home.whole();
+                let block = agents.memory.block(output.header.tag);
+                let Some(block) = block.map(kept_apart) else {
+                    agents.counters.ignored.fetch_add(1, Relaxed);
+                    return;
+                };
+                apart = block;
+                Body::Block(&apart)
+            }
             Payload::Home => match agents.memory.block(output.header.tag) {
                 Some(block) => Body::Block(block),
                 None => {

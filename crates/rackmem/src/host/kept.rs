@@ -33,13 +33,15 @@ use rackmem_proto::abd::{Command, GROUPS, first_line};
 use rackmem_proto::engine::keeping::{
     self, AtKeeper, InPlace, KeptBy, KeptStep, KeptTurn, Sweep, Way,
 };
+use rackmem_proto::flowcc::{KeptBlocks, Whereabouts};
 use rackmem_proto::membership::{KeptAs, Survives};
 use rackmem_proto::sabre::Laid;
 use rackmem_proto::wire::{Dest, Header, HomeId, Kind, Own, RequesterId, Seq, Tag};
 use std::collections::VecDeque;
 use std::sync::atomic::{
-    AtomicU32,
+    AtomicU32, AtomicU64,
     Ordering::{Relaxed, SeqCst},
+    fence,
 };
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -64,6 +66,10 @@ pub(crate) struct Kept {
     /// Homes that there are, and those whose writes all survive, by group.
     there: AtomicU32,
     writes: AtomicU32,
+    /// By group, where its blocks begin and end. Both only rise: whoever sees one of them before
+    /// the other takes an address for what it was a moment ago.
+    begin: [AtomicU64; GROUPS],
+    end: [AtomicU64; GROUPS],
     in_place: Mutex<InPlace>,
     waiting: Mutex<VecDeque<Came>>,
     changed: Condvar,
@@ -83,6 +89,8 @@ impl Kept {
             lossy,
             there: AtomicU32::new(0),
             writes: AtomicU32::new(0),
+            begin: [const { AtomicU64::new(0) }; GROUPS],
+            end: [const { AtomicU64::new(0) }; GROUPS],
             in_place: Mutex::new(InPlace::new(block, epoch)),
             waiting: Mutex::default(),
             changed: Condvar::new(),
@@ -104,14 +112,48 @@ impl Kept {
         home.group().is_some_and(bit)
     }
 
-    /// The same. If it has not, it looks for it: what asks comes again.
-    pub fn has_heard_of(&self, home: HomeId) -> bool {
-        let has = self.has(home);
+    /// Where an address of a home that a group keeps is, as far as this process has heard.
+    pub fn whereabouts(&self, tag: Tag) -> Whereabouts {
+        let group = tag.home().group().map(usize::from);
+        let Some(group) = group.filter(|group| *group < GROUPS) else {
+            return Whereabouts::Unheard;
+        };
+        fence(SeqCst);
+        let (begin, end) = (&self.begin[group], &self.end[group]);
+        match tag.offset() {
+            at if at < begin.load(SeqCst) => Whereabouts::Gone,
+            at if at < end.load(SeqCst) => Whereabouts::Here,
+            _ => Whereabouts::Unheard,
+        }
+    }
+
+    /// Whether a block is of a region that is removed, as far as this process has heard.
+    #[inline]
+    pub fn is_gone(&self, tag: Tag) -> bool {
+        !tag.home().is_own() && self.whereabouts(tag) == Whereabouts::Gone
+    }
+
+    /// Whether this process has heard of the region of an address, or that it is removed. If it has
+    /// not, it looks for it: what asks comes again.
+    pub fn has_heard_of(&self, tag: Tag) -> bool {
+        let has = self.whereabouts(tag) != Whereabouts::Unheard;
         if !has {
-            let node = self.node.get().and_then(Weak::upgrade);
-            node.iter().for_each(|node| node.access.groups.hurry());
+            self.hurry();
         }
         has
+    }
+
+    fn has_heard_of_home(&self, home: HomeId) -> bool {
+        let has = self.has(home);
+        if !has {
+            self.hurry();
+        }
+        has
+    }
+
+    fn hurry(&self) {
+        let node = self.node.get().and_then(Weak::upgrade);
+        node.iter().for_each(|node| node.access.groups.hurry());
     }
 
     /// Whether there is any.
@@ -150,32 +192,50 @@ impl Kept {
         if usize::from(group) >= GROUPS {
             return;
         }
-        let has = row.home == Some(KeptAs::Objects) && !row.config.is_removed();
-        let laid = Laid {
-            first: row.config.first,
-            base: if has { row.base } else { row.unused() },
-            layout: has.then_some(row.layout),
+        let removed = row.config.is_removed();
+        let (first, base) = match removed {
+            true => (row.config.first, row.unused()),
+            false => (row.config.first, row.base),
         };
-        // Also where another kind of region has the number since: handles are left.
-        if has || laid.base > 0 {
+        let objects = row.home == Some(KeptAs::Objects) && !removed;
+        let laid = Laid {
+            first,
+            base,
+            layout: objects.then_some(row.layout),
+        };
+        let survives = match row.home {
+            Some(KeptAs::Blocks(survives)) if !removed => Some(survives),
+            _ => None,
+        };
+        let survives = survives.filter(|_| u64::from(row.layout.line) == self.block);
+        let blocks = KeptBlocks {
+            first,
+            base,
+            bytes: survives.map_or(0, |_| row.layout.bytes),
+        };
+        // Also where another kind of region has the number since: handles are left. And who has
+        // removed a region asks by an address of an object, whatever it had.
+        if objects || survives.is_some() || base > 0 {
             agents.objects.lay_out(group, laid);
             self.there.fetch_or(1 << group, SeqCst);
         }
-        let layout = row.layout;
-        let survives = match row.home {
-            Some(KeptAs::Blocks(survives)) if u64::from(layout.line) == self.block => survives,
-            _ => return,
+        match survives == Some(Survives::Writes) {
+            true => self.writes.fetch_or(1 << group, SeqCst),
+            false => self.writes.fetch_and(!(1 << group), SeqCst),
         };
-        self.in_place().lay_out(group, layout.bytes);
-        agents.memory.lay_out(group, layout.bytes as usize);
+        if !self.in_place().lay_out(group, blocks) {
+            return;
+        }
         if let Some(shard) = agents.shards.kept() {
-            let home = &agents.homes[shard];
-            home.lock().whole().agent.lay_out(group, layout.bytes);
+            let mut home = agents.homes[shard].lock().whole();
+            home.agent.lay_out(group, blocks);
+            agents.memory.lay_out(group, blocks);
         }
-        if survives == Survives::Writes {
-            self.writes.fetch_or(1 << group, SeqCst);
-        }
-        self.there.fetch_or(1 << group, SeqCst);
+        let at = usize::from(group);
+        self.end[at].store(blocks.end(), SeqCst);
+        self.begin[at].store(base, SeqCst);
+        fence(SeqCst);
+        agents.drop_gone(group);
     }
 
     /// Whether a packet is not to be served by the thread that has it as others are: it waits for
@@ -192,7 +252,10 @@ impl Kept {
             return false;
         }
         let (epoch, keeper) = (agents.standing.epoch(), agents.standing.keeper());
-        let heard_of = |home| self.has_heard_of(home);
+        let heard_of = |tag: Tag| match header.kind.asks_object() {
+            true => self.has_heard_of_home(tag.home()),
+            false => self.has_heard_of(tag),
+        };
         let in_place = |tag| match header.kind.asks_object() {
             true => agents.objects.answers_at_once(header),
             false => self.is_in_place(tag, epoch),
@@ -252,7 +315,7 @@ impl Kept {
         let keeper = agents.standing.keeper() == Some(agents.node);
         let there = self.has(HomeId::of_group(group));
         let sweep = self.in_place().sweep(group, agents.standing.epoch());
-        sweep.filter(|_| keeper && there && self.lossy)
+        sweep.filter(|sweep| keeper && there && self.lossy && sweep.of > 0)
     }
 
     /// Goes through a block that no packet has been about since the epoch began. What has never
@@ -276,18 +339,22 @@ impl Kept {
         }
         let mut repaired = false;
         if !self.is_in_place(tag, epoch) {
-            let wait = |command, value| {
-                let within = (epoch, SWEEP_PATIENCE);
-                node.access.operate_in_passing(within, command, value)
-            };
-            let Some(line) = Kept::line(tag) else {
+            let Some((line, first)) = self.line(tag) else {
                 return false;
+            };
+            let wait = |command, value| {
+                let within = (epoch, first, SWEEP_PATIENCE);
+                node.access.operate_in_passing(within, command, value)
             };
             let Ok(value) = wait(Command::Read(line), Vec::new()) else {
                 return false;
             };
             repaired = value.iter().any(|byte| *byte != 0);
-            if repaired && self.settle(tag, epoch, agents, value, wait).is_none() {
+            if repaired
+                && self
+                    .settle((tag, line), epoch, agents, value, wait)
+                    .is_none()
+            {
                 return false;
             }
         }
@@ -320,7 +387,11 @@ impl Kept {
         let mut sends = Vec::new();
         loop {
             step = match step {
-                KeptStep::Take(tag) => turn.taken(self.put_in_place(node, epoch, tag).is_some()),
+                KeptStep::Take(tag) => {
+                    let placed = self.put_in_place(node, epoch, tag).is_some();
+                    // Its region may have been removed meanwhile.
+                    turn.taken(placed || agents.memory.block(tag).is_none())
+                }
                 KeptStep::Serve => {
                     let held = Held::over(net);
                     agents.serve(&held, header, came.body.body(), &mut Nobody);
@@ -342,16 +413,15 @@ impl Kept {
         }
     }
 
-    /// A block's line.
-    fn line(tag: Tag) -> Option<Tag> {
-        let group = tag.home().group()?;
-        Some(Tag(first_line(group).0 + tag.offset()))
+    /// A block's line, and with which config its region began.
+    fn line(&self, tag: Tag) -> Option<(Tag, u32)> {
+        self.in_place().line(tag)
     }
 
     /// Puts a block in place as a majority has it.
     fn put_in_place(&self, node: &NodeInner, epoch: u32, tag: Tag) -> Option<()> {
-        let (access, line) = (&node.access, Kept::line(tag)?);
-        let value = access.operate_in(epoch, Command::Take(line), Vec::new());
+        let (access, (line, first)) = (&node.access, self.line(tag)?);
+        let value = access.operate_in_region((epoch, first), Command::Take(line), Vec::new());
         self.put(tag, epoch, &access.agents, &value.ok()?)
     }
 
@@ -359,23 +429,21 @@ impl Kept {
     /// been begun in an earlier one, and has come to a minority, is below.
     fn settle(
         &self,
-        tag: Tag,
+        (tag, line): (Tag, Tag),
         epoch: u32,
         agents: &Agents,
         value: Vec<u8>,
         operate: impl Fn(Command, Vec<u8>) -> Result<Vec<u8>, AccessError>,
     ) -> Option<()> {
-        let line = Kept::line(tag)?;
         operate(Command::Write(line), value.clone()).ok()?;
         self.put(tag, epoch, agents, &value)
     }
 
     /// Puts a block in place, as a majority has it of this epoch.
     fn put(&self, tag: Tag, epoch: u32, agents: &Agents, value: &[u8]) -> Option<()> {
-        let block = agents.memory.block(tag)?;
         {
             let _alone = agents.homes[agents.shards.of(tag)].lock().whole();
-            words::write(block, value);
+            words::write(agents.memory.block(tag)?, value);
         }
         self.note(tag, epoch);
         Some(())
@@ -384,15 +452,19 @@ impl Kept {
     /// Writes a block to its group as it is at home.
     fn keep(&self, node: &NodeInner, epoch: u32, tag: Tag) -> KeptBy {
         let agents = &node.access.agents;
-        let (Some(block), Some(line)) = (agents.memory.block(tag), Kept::line(tag)) else {
+        let mut value = vec![0; self.block as usize];
+        let here = {
+            let _whole = agents.homes[agents.shards.of(tag)].lock().whole();
+            let block = agents.memory.block(tag);
+            block.map(|block| words::read(&mut value, block))
+        };
+        // Of a removed region nobody has to have anything.
+        let (Some(()), Some((line, first))) = (here, self.line(tag)) else {
             return KeptBy::Majority;
         };
-        let mut value = vec![0; self.block as usize];
-        {
-            let _whole = agents.homes[agents.shards.of(tag)].lock().whole();
-            words::read(&mut value, block);
-        }
-        let written = node.access.operate_in(epoch, Command::Write(line), value);
+        let written = node
+            .access
+            .operate_in_region((epoch, first), Command::Write(line), value);
         match written {
             Ok(_) => {
                 self.note(tag, epoch);

@@ -251,7 +251,7 @@ impl Handle {
     pub(super) fn keep(&self) {
         let bytes = self.state(true);
         while self.put_record(descriptor::size(0), &bytes).is_err() {
-            if self.ended().is_some() {
+            if self.ended().is_some() || self.is_there().is_err() {
                 return;
             }
             std::thread::sleep(PAUSE);

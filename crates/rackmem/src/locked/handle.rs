@@ -210,10 +210,22 @@ impl Handle {
         at_most: Duration,
     ) -> Result<Option<Inside<'_>>, LockError> {
         self.node.open()?;
+        self.is_there()?;
         if self.cell.word.enter(access) {
             return self.inside_alive(self.inside(access, self.cell.pass()), at_most);
         }
         self.enter_slowly(access, at_most)
+    }
+
+    /// Its region, if it is in one, is not removed, as far as this node has heard.
+    #[inline]
+    pub(super) fn is_there(&self) -> Result<(), AccessError> {
+        let addr = self.addr();
+        let gone = self.copied.is_some() && self.node.inner.access.agents.kept.is_gone(Tag(addr));
+        match gone {
+            true => Err(AccessError::BadAddress { addr }),
+            false => Ok(()),
+        }
     }
 
     #[cold]
@@ -245,6 +257,7 @@ impl Handle {
     #[inline]
     pub fn try_enter(&self, access: Access) -> Result<Option<Inside<'_>>, LockError> {
         self.node.open()?;
+        self.is_there()?;
         if self.cell.word.enter(access) {
             let inside = self.inside(access, self.cell.pass());
             return self.inside_alive(inside, Duration::ZERO);

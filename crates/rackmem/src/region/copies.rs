@@ -184,8 +184,8 @@ pub(super) enum Removed {
     Nothing,
     /// A region of lines.
     Lines,
-    /// One of objects, whose addresses began here.
-    Objects(Tag),
+    /// A home, of objects or coherent memory. An object at its beginning would have this address.
+    Home(Tag),
 }
 
 /// Removes a region and its copies, on all nodes: one step of the groups, which is done or is not,
@@ -201,11 +201,9 @@ pub(super) fn remove(node: &Node, name: &str) -> Result<Removed, RegionError> {
         };
         let what = match found.home {
             None => Removed::Lines,
-            Some(KeptAs::Objects) => Removed::Objects(Tag(group_address(number, found))),
-            // Caches have parts of it, which nobody calls back.
-            Some(kept @ KeptAs::Blocks(_)) => {
-                let (name, contract) = (name.into(), kept.contract());
-                return Err(RegionError::NotRemovable { name, contract });
+            Some(_) => {
+                let begin = Tag(group_address(number, found));
+                Removed::Home(begin.under(Contract::Object))
             }
         };
         let Ok(next) = groups.remove(name) else {

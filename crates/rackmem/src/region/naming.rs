@@ -92,9 +92,13 @@ impl Node {
     /// # Errors
     /// [`RegionError::NotFound`]; [`RegionError::NotRemovable`] when it is a lock's,
     /// which goes with its lock ([`Mutex::free`](crate::locked::Mutex::free)), or of locks, which
-    /// cannot be freed yet, or coherent memory with copies. Those of [`Node::free_bytes`], after
-    /// which the name is gone all the same; so it is where the node that serves objects with copies
-    /// does not say in time that it knows, and is still answering for them meanwhile.
+    /// cannot be freed yet. Those of [`Node::free_bytes`], after which the name is gone all the
+    /// same; so it is where the node that serves objects or coherent memory with copies does not
+    /// say in time that it knows, and is still answering for them meanwhile.
+    ///
+    /// Coherent memory with copies has addresses of its own for ever: those of a removed region say
+    /// [`AccessError::BadAddress`], on each node as soon as that has heard, within a beat of the
+    /// rack. Until then a thread there uses what its node's cache has.
     ///
     /// With a region of objects its objects go: their handles say [`AccessError::Gone`] from then
     /// on. Its memory is there for objects of the same sizes in other regions. With copies it is
@@ -108,8 +112,8 @@ impl Node {
             match copies::remove(self, name) {
                 Ok(copies::Removed::Lines) => return Ok(()),
                 // Once its keeper knows, nobody is answered by it.
-                Ok(copies::Removed::Objects(first)) => {
-                    return Ok(self.inner.access.remove_objects(first)?);
+                Ok(copies::Removed::Home(begin)) => {
+                    return Ok(self.inner.access.remove_objects(begin)?);
                 }
                 Err(error) if groups.address_of(name).is_some() => return Err(error),
                 _ => {}

@@ -386,10 +386,6 @@ fn refusals_say_why() {
         refused(&spec("synced", 2, Survives::Rest).durability(durability)),
         RegionError::NotDurable { durability }
     );
-    assert!(matches!(
-        node.remove_region("memory"),
-        Err(RegionError::NotRemovable { .. })
-    ));
     // Behind its end there is nothing, and no group has the next home.
     let end = region.addr() + 2 * BLOCK as u64;
     assert_eq!(node.load(end), Err(AccessError::BadAddress { addr: end }));

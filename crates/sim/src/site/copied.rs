@@ -11,7 +11,7 @@ use rackmem_proto::engine::keeping::{
     AtKeeper, InPlace, KeptBy, KeptStep, KeptTurn, Way, rescues, way,
 };
 use rackmem_proto::engine::{FlowCc, Gcp, Home, Host, Replicated, ReplicatedHost};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, KeptBlocks, Whereabouts};
 use rackmem_proto::wire::{Header, NodeId, OWN_LEN, Own, Record, Tag};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -140,9 +140,10 @@ impl Site<Block, Copied> {
 
     /// A home of so many bytes is there.
     pub fn lay_out(&mut self, group: u16, bytes: u64) {
-        self.part.in_place.lay_out(group, bytes);
+        let blocks = KeptBlocks::of_bytes(bytes);
+        self.part.in_place.lay_out(group, blocks);
         if let Some(shard) = self.shards.kept() {
-            self.homes[shard].agent.lay_out(group, bytes);
+            self.homes[shard].agent.lay_out(group, blocks);
         }
         self.carry_out();
     }
@@ -151,7 +152,7 @@ impl Site<Block, Copied> {
     pub fn arrive(&mut self, header: &Header, body: Rc<[u64]>) {
         let (epoch, keeper) = (self.view.epoch, self.view.keeper());
         let part = &self.part;
-        let heard_of = |home| part.in_place.has_home(home);
+        let heard_of = |tag| part.in_place.whereabouts(tag) != Whereabouts::Unheard;
         let in_place = |tag| part.in_place.has(tag, epoch);
         let way = way(self.id, header, (epoch, keeper), heard_of, in_place);
         self.passed = false;

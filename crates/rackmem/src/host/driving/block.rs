@@ -116,6 +116,9 @@ impl BlockOrder {
     fn bring_home<'a>(&mut self, access: &'a Access, epoch: u32) -> Step<'a> {
         let (tag, cache) = (self.job.tag(), &access.agents.cache);
         let interrupted = AccessError::Interrupted { addr: tag.0 };
+        if access.agents.kept.is_gone(tag) {
+            return Step::Over(Err(AccessError::BadAddress { addr: tag.0 }));
+        }
         if access.standing.epoch() != epoch {
             return Step::Over(Err(interrupted));
         }

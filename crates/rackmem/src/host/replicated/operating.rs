@@ -159,12 +159,12 @@ impl Access {
     /// The same for something that nobody waits for, which gives up sooner.
     pub fn operate_in_passing(
         &self,
-        (epoch, patience): (u32, Duration),
+        (epoch, first, patience): (u32, u32, Duration),
         command: Command,
         value: Vec<u8>,
     ) -> Result<Vec<u8>, AccessError> {
         let patience = patience.min(self.patience);
-        self.operate_for(patience, command, value, Of::Epoch(epoch, None))
+        self.operate_for(patience, command, value, Of::Epoch(epoch, Some(first)))
     }
 
     /// Carries out a command on a line of a region whose pages this node has for itself: as long as
