@@ -233,9 +233,11 @@ impl Kept {
         }
         let at = usize::from(group);
         self.end[at].store(blocks.end(), SeqCst);
-        self.begin[at].store(base, SeqCst);
+        let last = self.begin[at].swap(base, SeqCst);
         fence(SeqCst);
-        agents.drop_gone(group);
+        if last < base {
+            agents.drop_gone(group);
+        }
     }
 
     /// Whether a packet is not to be served by the thread that has it as others are: it waits for
