@@ -362,3 +362,45 @@ fn the_home_of_memory_dies_while_its_region_is_removed() {
         assert_eq!(bytes, 8u64.to_le_bytes().repeat(4 * BLOCK / 8), "{which}");
     }
 }
+
+/// A process that makes and removes it dies, at any time: there is a whole region, or none.
+#[test]
+fn removers_that_die_leave_memory_with_copies_or_none() {
+    for fabric in NETWORKS {
+        let cluster = Cluster::new("homes-removers", fabric, 4, MORE);
+        let (mut racks, nodes) = cluster.nodes(4);
+        // Nodes 0 to 2 keep copies, and the remover none.
+        let spec = spec("again", 4, Survives::Writes).on(0);
+        let done = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            let (node, spec, done) = (&nodes[3], &spec, &done);
+            let ends = scope.spawn(move || {
+                let step = || -> Result<(), RegionError> {
+                    let region = node.create_region(spec)?;
+                    region.shared::<u64>(0)?.fetch_add(1)?;
+                    node.remove_region("again")
+                };
+                while step().is_ok() {
+                    done.fetch_add(1, SeqCst);
+                }
+            });
+            eventually("it is made and removed", || done.load(SeqCst) > 5);
+            racks[3] = None;
+            eventually("the remover ends", || ends.is_finished());
+        });
+        eventually("the death is noticed", || !nodes[1].is_member(3));
+        match nodes[1].open_region(&spec) {
+            Ok(region) => {
+                let word: Shared<u64> = region.shared(0).unwrap();
+                let value = word.read().unwrap();
+                assert!(value <= 1, "{fabric}: {value}");
+                nodes[2].remove_region("again").unwrap();
+                eventually("it is gone", || is_bad(&word.read()));
+            }
+            Err(RegionError::NotFound { .. }) => {}
+            Err(error) => panic!("{fabric}: {error}"),
+        }
+        assert!(nodes[1].create_region(&spec).unwrap().is_new(), "{fabric}");
+        is_fresh(&nodes[..3], &spec, fabric);
+    }
+}
