@@ -1,6 +1,6 @@
 //! Which entries move to the switch, and what a shadow reads: nothing hot is forgotten, and no set.
 
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration, Shadow, ShadowConfig};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, KeptBlocks, Migration, Shadow, ShadowConfig};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram, set_of};
 use rackmem_proto::wire::{
     Copyset, Flags, GlobalStatus, Header, HomeId, Kind, Reason, Record, RequesterId, Seq, Tag,
@@ -109,7 +109,7 @@ fn a_hot_entry_that_could_not_move_moves_when_it_is_hot_again() {
 #[test]
 fn nothing_that_a_group_keeps_moves_however_hot_it_is() {
     let mut agent = HomeAgent::of_groups(config());
-    agent.lay_out(3, 8 * BLOCK);
+    agent.lay_out(3, KeptBlocks::of_bytes(8 * BLOCK));
     let mut home = Home { agent, seq: 0 };
     let block = HomeId::of_group(3).start().0 / BLOCK + 1;
     home.heat(block, 9);
