@@ -5,12 +5,12 @@ use crate::members::{Cluster, NETWORKS};
 use crate::{FABRICS, MODES, Stop, eventually, rack};
 use rackmem::locked::Mutex;
 use rackmem::{
-    AccessError, AllocError, Contract, LockError, Node, Region, RegionError, RegionSpec, Shared,
-    Survives,
+    AccessError, AllocError, Contract, LockError, Node, RackError, Region, RegionError, RegionSpec,
+    Shared, Survives,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-const MORE: &str = "lease = '500ms'\npatience = '60s'\nreplace_after = '200ms'\n";
+const MORE: &str = "lease = '2s'\npatience = '60s'\nreplace_after = '200ms'\n";
 const BLOCK: usize = 4096;
 const BLOCKS: usize = 8;
 const BOTH: [Survives; 2] = [Survives::Rest, Survives::Writes];
@@ -336,7 +336,10 @@ fn the_home_of_memory_dies_while_its_region_is_removed() {
                         assert!(is_bad(&nodes[2].load(*addr)), "{which} {nth}");
                     }
                     eventually("all have heard", || {
-                        (1..4).all(|id| is_bad(&nodes[id].load(addr)))
+                        let read = [1, 2, 3].map(|id| nodes[id].load(addr));
+                        let fenced = Err(AccessError::Rack(RackError::Fenced));
+                        assert!(!read.contains(&fenced), "{which} {nth}: {read:?}");
+                        read.iter().all(is_bad)
                     });
                     done.fetch_add(1, SeqCst);
                 }
