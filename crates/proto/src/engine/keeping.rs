@@ -449,6 +449,12 @@ mod tests {
         assert_eq!(blocks.to_sweep(5), Some(next.tag(1, 0)));
         let sweep = blocks.sweep(1, 5).unwrap();
         assert_eq!((sweep.through, sweep.of, sweep.repaired), (0, 3, 0));
+        // Nor is it where a node hears of both at once.
+        let mut late = InPlace::new(BLOCK, 5);
+        late.lay_out(1, old);
+        all(old).for_each(|tag| late.put(tag, 5));
+        late.lay_out(1, next);
+        assert!(!all(next).any(|tag| late.has(tag, 5)));
         assert_eq!(
             blocks.line(next.tag(1, block)),
             Some((Tag(first_line(1).0 + block), 4))

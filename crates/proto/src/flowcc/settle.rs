@@ -214,14 +214,14 @@ impl HomeAgent {
         let held = early.collect();
         if self.kept {
             let blocks = findings.blocks;
-            self.early = self.to_come(Early { blocks, held });
+            self.early = Early { blocks, held };
         }
         settled
     }
 
     /// Has entries for what a group keeps from here on. What members have told of it in this epoch,
     /// while this node had not heard of it, counts; what they have of a removed region that had the
-    /// number does not.
+    /// number has no entry any more, and is forgotten with the epoch.
     pub fn lay_out(&mut self, group: u16, blocks: KeptBlocks) {
         self.directory.lay_out(group, blocks);
         let mut early = core::mem::take(&mut self.early);
@@ -231,15 +231,7 @@ impl HomeAgent {
             there.is_none()
         });
         early.held.retain(|(id, open)| !self.hold_again(*id, *open));
-        self.early = self.to_come(early);
-    }
-
-    /// Without what is of removed regions: nobody will hear of these.
-    fn to_come(&self, mut early: Early) -> Early {
-        let directory = &self.directory;
-        early.blocks.retain(|tag, _| !directory.is_gone(*tag));
-        early.held.retain(|(_, open)| !directory.is_gone(open.tag));
-        early
+        self.early = early;
     }
 
     /// Finds the locks that live nodes' events hold. That an event is open explains nothing:
