@@ -38,6 +38,17 @@ pub enum Whereabouts {
     Unheard,
 }
 
+impl Whereabouts {
+    /// Where an address is in a home whose region begins and ends there.
+    pub fn of(tag: Tag, begin: u64, end: u64) -> Self {
+        match tag.offset() {
+            at if at < begin => Whereabouts::Gone,
+            at if at < end => Whereabouts::Here,
+            _ => Whereabouts::Unheard,
+        }
+    }
+}
+
 impl KeptBlocks {
     /// Of the first region that has the number.
     pub const fn of_bytes(bytes: u64) -> Self {
@@ -55,11 +66,7 @@ impl KeptBlocks {
 
     /// Where an address of this home is.
     pub fn whereabouts(&self, tag: Tag) -> Whereabouts {
-        match tag.offset() {
-            at if at < self.base => Whereabouts::Gone,
-            at if at < self.end() => Whereabouts::Here,
-            _ => Whereabouts::Unheard,
-        }
+        Whereabouts::of(tag, self.base, self.end())
     }
 
     /// How far behind its beginning an address is, if that is in it.

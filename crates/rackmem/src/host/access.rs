@@ -149,12 +149,8 @@ impl Access {
                 Ok(false) => self.read(tag, |_| ()),
                 Err(error) => Err(error),
             };
-            match gone {
-                Err(AccessError::Rack(error)) => return Err(error.into()),
-                Err(AccessError::BadAddress { addr }) => {
-                    return Err(AccessError::BadAddress { addr });
-                }
-                _ => {}
+            if let Err(error @ (AccessError::Rack(_) | AccessError::BadAddress { .. })) = gone {
+                return Err(error);
             }
             if !backoff.wait() {
                 return Err(AccessError::Interrupted { addr: tag.0 });

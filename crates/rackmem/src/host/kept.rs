@@ -119,12 +119,8 @@ impl Kept {
             return Whereabouts::Unheard;
         };
         fence(SeqCst);
-        let (begin, end) = (&self.begin[group], &self.end[group]);
-        match tag.offset() {
-            at if at < begin.load(SeqCst) => Whereabouts::Gone,
-            at if at < end.load(SeqCst) => Whereabouts::Here,
-            _ => Whereabouts::Unheard,
-        }
+        let begin = self.begin[group].load(SeqCst);
+        Whereabouts::of(tag, begin, self.end[group].load(SeqCst))
     }
 
     /// Whether a block is of a region that is removed, as far as this process has heard.
@@ -192,11 +188,8 @@ impl Kept {
         if usize::from(group) >= GROUPS {
             return;
         }
-        let removed = row.config.is_removed();
-        let (first, base) = match removed {
-            true => (row.config.first, row.unused()),
-            false => (row.config.first, row.base),
-        };
+        let (removed, first) = (row.config.is_removed(), row.config.first);
+        let base = if removed { row.unused() } else { row.base };
         let objects = row.home == Some(KeptAs::Objects) && !removed;
         let laid = Laid {
             first,

@@ -55,6 +55,25 @@ impl Cluster {
         (racks.into_iter().map(Some).collect(), nodes)
     }
 
+    /// Node 0 dies and comes back, twice. Others do something all the time, and `done` counts it:
+    /// more than so often between any two of these. `nodes` says what another one knows.
+    pub fn first_dies_twice(
+        &self,
+        rack: &mut Option<Rack>,
+        nodes: &[Node],
+        (done, often): (&AtomicU64, u64),
+    ) {
+        for _ in 0..2 {
+            let before = done.load(SeqCst);
+            eventually("others are at work", || done.load(SeqCst) > before + often);
+            *rack = None;
+            eventually("the death is noticed", || !nodes[1].is_member(0));
+            let before = done.load(SeqCst);
+            eventually("they go on", || done.load(SeqCst) > before + often);
+            *rack = Some(self.node(0));
+        }
+    }
+
     pub fn store(&self) -> Folder {
         Folder::open(&self.folder.join("rack")).unwrap()
     }

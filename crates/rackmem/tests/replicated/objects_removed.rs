@@ -279,15 +279,7 @@ fn the_home_dies_while_its_region_is_removed() {
                     done.fetch_add(1, SeqCst);
                 }
             });
-            for _ in 0..2 {
-                let before = done.load(SeqCst);
-                eventually("it is made and removed", || done.load(SeqCst) > before + 5);
-                racks[0] = None;
-                eventually("the death is noticed", || !nodes[1].is_member(0));
-                let before = done.load(SeqCst);
-                eventually("they go on", || done.load(SeqCst) > before + 5);
-                racks[0] = Some(cluster.node(0));
-            }
+            cluster.first_dies_twice(&mut racks[0], nodes, (done, 5));
         });
         let region = nodes[1].create_region(&spec).unwrap();
         for nth in 0..16u64 {
