@@ -18,6 +18,10 @@ const TICK: Duration = Duration::from_millis(200);
 /// A program that has been silent for so long is said to run still, and again each time.
 const BEAT: Duration = Duration::from_secs(20);
 
+/// What a program of tests has started is ended where nothing was heard for so long: a test waits
+/// for what never comes. The longest time between two lines of tests that hold is under two minutes.
+const SILENCE: Duration = Duration::from_secs(10 * 60);
+
 /// Why a program gave no exit status.
 #[derive(Debug)]
 pub enum ProcessError {
@@ -49,17 +53,34 @@ pub fn watch(
     limit: Duration,
     mut each_line: impl FnMut(&str),
 ) -> Result<ExitStatus, ProcessError> {
-    watch_both(command, limit, |_, line| each_line(line))
+    // A compiler is silent for as long as it takes.
+    show(command, limit, Duration::MAX, |_, line| each_line(line))
 }
 
-/// The same, and which output a line is of: those of two come in any order.
-pub fn watch_both(
+/// The same of a program that runs tests, and which output a line is of: those of two come in any
+/// order. What it has started is ended where it has been silent for too long, and named by lines
+/// that begin with [`HUNG`].
+pub fn watch_tests(
     command: Command,
     limit: Duration,
+    each_line: impl FnMut(Output, &str),
+) -> Result<ExitStatus, ProcessError> {
+    show(command, limit, SILENCE, each_line)
+}
+
+fn show(
+    command: Command,
+    limit: Duration,
+    silence: Duration,
     mut each_line: impl FnMut(Output, &str),
 ) -> Result<ExitStatus, ProcessError> {
     let what = short(&command);
-    watch_beating(command, limit, BEAT, |seen| match seen {
+    let patience = Patience {
+        limit,
+        beat: BEAT,
+        silence,
+    };
+    watch_beating(command, patience, |seen| match seen {
         Seen::Line(of, line) => {
             println!("{line}");
             each_line(of, line);
@@ -68,12 +89,38 @@ pub fn watch_both(
             let (seconds, minutes) = (time.as_secs(), limit.as_secs() / 60);
             println!("   ... {what}: {seconds} s, of {minutes} minutes at most");
         }
+        Seen::Ended(processes) => {
+            println!("   ... {what}: ended for saying nothing:");
+            for process in processes {
+                println!("   ... {process}");
+                each_line(Output::Errors, &format!("{HUNG}{process}"));
+            }
+        }
     })
 }
 
+/// Before the command of a process that was ended for its silence.
+pub const HUNG: &str = "hung: ";
+
 /// Runs `command` and shows nothing of its standard output.
 pub fn quietly(command: Command, limit: Duration) -> Result<ExitStatus, ProcessError> {
-    watch_beating(command, limit, limit, |_| {})
+    let patience = Patience {
+        limit,
+        beat: Duration::MAX,
+        silence: Duration::MAX,
+    };
+    watch_beating(command, patience, |_| {})
+}
+
+/// How long a program may take.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// In all.
+    limit: Duration,
+    /// Without a line until it is said to run still.
+    beat: Duration,
+    /// Without a line until what it has started is ended, and it if that changes nothing.
+    silence: Duration,
 }
 
 /// Where a program writes.
@@ -88,6 +135,8 @@ enum Seen<'a> {
     Line(Output, &'a str),
     /// No line for a while; the time since its beginning.
     Silence(Duration),
+    /// No line for too long: these were ended, each with its number and command.
+    Ended(&'a [String]),
 }
 
 /// The name of a program and its first arguments.
@@ -100,10 +149,10 @@ fn short(command: &Command) -> String {
 
 fn watch_beating(
     mut command: Command,
-    limit: Duration,
-    beat: Duration,
+    patience: Patience,
     mut see: impl FnMut(Seen<'_>),
 ) -> Result<ExitStatus, ProcessError> {
+    let Patience { limit, beat, .. } = patience;
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |error| ProcessError::Io(program.clone(), error);
     let mut child = command
@@ -113,11 +162,12 @@ fn watch_beating(
         .map_err(failed)?;
     let lines = lines_of(&mut child);
     let began = Instant::now();
-    let (end, mut heard) = (began + limit, began);
+    let (end, mut heard, mut spoke) = (began + limit, began, began);
     loop {
         match lines.recv_timeout(TICK) {
             Ok((of, line)) => {
                 heard = Instant::now();
+                spoke = heard;
                 see(Seen::Line(of, &line));
             }
             Err(RecvTimeoutError::Disconnected) => return child.wait().map_err(failed),
@@ -126,14 +176,24 @@ fn watch_beating(
                 if let Some(status) = child.try_wait().map_err(failed)? {
                     return Ok(status);
                 }
-                if heard.elapsed() >= beat {
+                if spoke.elapsed() >= patience.silence {
+                    // What started them goes on with the next, and tells what failed.
+                    spoke = Instant::now();
+                    let mut hung = family(child.id());
+                    if hung.len() > 1 {
+                        hung.remove(0);
+                    }
+                    let said: Vec<_> = hung.iter().map(described).collect();
+                    end_all(&hung);
+                    see(Seen::Ended(&said));
+                } else if heard.elapsed() >= beat {
                     heard = Instant::now();
                     see(Seen::Silence(began.elapsed()));
                 }
             }
         }
         if Instant::now() > end {
-            end_tree(child.id());
+            end_all(&family(child.id()));
             child.wait().map_err(failed)?;
             return Err(ProcessError::TimedOut(program, limit));
         }
@@ -166,25 +226,33 @@ fn send_lines(output: impl Read, of: Output, sender: &mpsc::SyncSender<(Output, 
     }
 }
 
-/// Ends a process and all its descendants, children first to be found before their parent is gone.
-fn end_tree(root: u32) {
+/// A process and all its descendants, each after its parent.
+fn family(root: u32) -> Vec<u32> {
     let mut family = vec![root];
     let parents = parents();
     let mut next = 0;
     while let Some(&parent) = family.get(next) {
-        family.extend(
-            parents
-                .iter()
-                .filter(|(_, p)| *p == parent)
-                .map(|(child, _)| *child),
-        );
+        let children = parents.iter().filter(|(_, of)| *of == parent);
+        family.extend(children.map(|(child, _)| *child));
         next += 1;
     }
+    family
+}
+
+/// Ends processes, children before what started them.
+fn end_all(family: &[u32]) {
     for id in family.iter().rev() {
         let _ = Command::new("kill")
             .args(["-KILL", &id.to_string()])
             .status();
     }
+}
+
+/// The number of a process and its command, as it was started.
+fn described(id: &u32) -> String {
+    let command = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+    let command = String::from_utf8_lossy(&command).replace('\0', " ");
+    format!("{id} {}", command.trim_end())
 }
 
 /// Every process and its parent.
@@ -282,18 +350,55 @@ mod tests {
         )
         // It would have been ended, and this an error, had it been waited for.
         .unwrap();
-        end_tree(left_behind.parse().unwrap());
+        end_all(&[left_behind.parse().unwrap()]);
     }
 
     #[test]
     fn a_silent_program_is_said_to_run() {
         let mut silences = 0;
-        let limit = Duration::from_secs(60);
-        watch_beating(shell("sleep 3"), limit, TICK, |seen| {
+        let patience = Patience {
+            limit: Duration::from_secs(60),
+            beat: TICK,
+            silence: Duration::from_secs(60),
+        };
+        watch_beating(shell("sleep 3"), patience, |seen| {
             silences += usize::from(matches!(seen, Seen::Silence(_)));
         })
         .unwrap();
         assert!(silences > 0);
+    }
+
+    #[test]
+    fn what_hangs_is_ended_and_named_and_what_started_it_goes_on() {
+        let patience = Patience {
+            limit: Duration::from_secs(600),
+            beat: TICK,
+            silence: Duration::from_secs(2),
+        };
+        let (mut ended, mut lines) = (Vec::new(), Vec::new());
+        let script = "echo begun; sleep 1234; echo gone on; exit 3";
+        let status = watch_beating(shell(script), patience, |seen| match seen {
+            Seen::Ended(processes) => ended.extend_from_slice(processes),
+            Seen::Line(_, line) => lines.push(line.to_owned()),
+            Seen::Silence(_) => {}
+        })
+        .unwrap();
+        assert_eq!((status.code(), lines.len()), (Some(3), 2), "{lines:?}");
+        assert!(
+            ended.len() == 1 && ended[0].ends_with("sleep 1234"),
+            "{ended:?}"
+        );
+    }
+
+    #[test]
+    fn what_hangs_and_has_started_nothing_is_ended_itself() {
+        let patience = Patience {
+            limit: Duration::from_secs(600),
+            beat: TICK,
+            silence: Duration::from_secs(1),
+        };
+        let status = watch_beating(shell("exec sleep 1234"), patience, |_| {}).unwrap();
+        assert!(!status.success());
     }
 
     #[test]

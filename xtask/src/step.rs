@@ -203,9 +203,19 @@ pub fn counted(mut command: Command) -> Verdict {
     command.stderr(Stdio::piped());
     let mut tally = Tally::default();
     let (mut failed, mut said, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+    let mut slow = Vec::new();
     let mut follow = [0; 2];
-    let result = process::watch_both(command, LIMIT, |of, line| {
+    let result = process::watch_tests(command, LIMIT, |of, line| {
         tally.read(line);
+        // Those that are slow when a program is ended for its silence are what hung.
+        slow.extend(slow_test(line).map(str::to_owned));
+        if let Some(name) = ended_test(line) {
+            slow.retain(|slow| slow != name);
+        }
+        if line.starts_with(process::HUNG) {
+            failed.append(&mut slow);
+            said.push(shortened(line));
+        }
         failed.extend(failed_test(line).map(str::to_owned));
         failed.extend(ended_program(line));
         skipped.extend(skipped_test(line));
@@ -261,6 +271,17 @@ fn skipped_test(line: &str) -> Option<String> {
     }
     let (name, rest) = line.strip_prefix("test ")?.split_once(" ... ignored")?;
     Some(format!("ignored: {name}{rest}"))
+}
+
+/// The name of a test of cargo's harness that has not ended for a minute.
+fn slow_test(line: &str) -> Option<&str> {
+    let (name, rest) = line.strip_prefix("test ")?.split_once(' ')?;
+    (rest.starts_with("has been running for over")).then_some(name)
+}
+
+/// The name of a test of cargo's harness that has ended.
+fn ended_test(line: &str) -> Option<&str> {
+    Some(line.strip_prefix("test ")?.split_once(" ... ")?.0)
 }
 
 /// The name of a test that a line of a runner says has failed: cargo's harness,
@@ -367,6 +388,21 @@ mod tests {
             "  left: 1",
         ];
         assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn the_summary_names_tests_that_hung() {
+        let slow = "has been running for over 60 seconds";
+        let script = format!(
+            "echo 'test a::b {slow}'; echo 'test a::c {slow}'; echo 'test a::b ... ok'; \
+             echo '{}7 x --long'; echo 'test a::d {slow}'; exit 1",
+            process::HUNG
+        );
+        let Verdict::Told(_, names, said) = counted(shell(&script)) else {
+            panic!("nothing is told");
+        };
+        assert_eq!(names, ["a::c"]);
+        assert_eq!(said, ["hung: 7 x --long"]);
     }
 
     #[test]
