@@ -41,14 +41,15 @@ impl Scene {
         self.file.text()
     }
 
-    /// Nodes 0 to 2, which keep the copies.
+    /// Nodes 0 to 2, which keep the copies: node 0 is there first, since copies of names are at the
+    /// node that founds the rack and those behind it.
     pub fn start(&self) -> Vec<Running> {
         let start =
             |node: &str| Running::start(&["node", "--rack", self.file.path(), "--node", node]);
-        let mut nodes: Vec<Running> = ["0", "1", "2"].map(start).into_iter().collect();
-        for node in &mut nodes {
-            node.line();
-        }
+        let mut nodes = vec![start("0")];
+        nodes[0].line();
+        nodes.extend(["1", "2"].map(start));
+        nodes[1..].iter_mut().for_each(|node| drop(node.line()));
         nodes
     }
 

@@ -6,10 +6,17 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 /// How long a process may take to end after it was asked to.
 const WIND_DOWN: Duration = Duration::from_secs(60);
+/// How long a command that ends by itself may take, on a machine that has much else to do.
+const RUN: Duration = Duration::from_secs(400);
+/// How long a command may take until it says its next line.
+const LINE: Duration = Duration::from_secs(300);
+/// Lines that a command says before they are asked for; one that says more waits.
+const LINES: usize = 1024;
 /// How long a process may take to begin.
 const START: Duration = Duration::from_secs(60);
 /// In a mask of signals.
@@ -21,9 +28,29 @@ fn rackmem(args: &[&str]) -> Command {
     command
 }
 
-/// Runs it to its end.
+/// Runs it to its end, which is killed and said to hang where that does not come.
 pub fn run(args: &[&str]) -> Output {
-    rackmem(args).output().expect("the command starts")
+    let mut command = rackmem(args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("the command starts");
+    let id = child.id();
+    let (ended, end) = mpsc::channel();
+    let waits = std::thread::spawn(move || {
+        let output = child.wait_with_output();
+        // Nobody waits any longer where it was killed for hanging.
+        let _ = ended.send(());
+        output
+    });
+    let hung = end.recv_timeout(RUN).is_err();
+    if hung {
+        let _ = Command::new("kill")
+            .args(["-KILL", &id.to_string()])
+            .status();
+    }
+    let output = waits.join().expect("a thread").expect("its outputs");
+    let said = (stdout(&output), stderr(&output));
+    assert!(!hung, "{args:?} still ran after {RUN:?}: {said:#?}");
+    output
 }
 
 /// What it wrote to its standard output.
@@ -39,7 +66,19 @@ pub fn stderr(output: &Output) -> String {
 /// A command that serves until it is told to stop. Killed when dropped.
 pub struct Running {
     child: Child,
-    stdout: BufReader<ChildStdout>,
+    /// Asked by one thread at a time.
+    stdout: Mutex<mpsc::Receiver<String>>,
+}
+
+/// The lines of an output, each as it comes.
+fn lines(stdout: Option<ChildStdout>) -> mpsc::Receiver<String> {
+    let stdout = BufReader::new(stdout.expect("a pipe"));
+    let (sender, receiver) = mpsc::sync_channel(LINES);
+    std::thread::spawn(move || {
+        let mut lines = stdout.lines().map_while(Result::ok);
+        lines.all(|line| sender.send(line).is_ok())
+    });
+    receiver
 }
 
 impl Running {
@@ -50,7 +89,7 @@ impl Running {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the command starts");
-        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let stdout = Mutex::new(lines(child.stdout.take()));
         Running { child, stdout }
     }
 
@@ -62,7 +101,7 @@ impl Running {
             .stdout(Stdio::piped())
             .spawn()
             .expect("a shell");
-        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let stdout = Mutex::new(lines(child.stdout.take()));
         Running { child, stdout }
     }
 
@@ -79,7 +118,7 @@ impl Running {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the command starts");
-        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let stdout = Mutex::new(lines(child.stdout.take()));
         Running { child, stdout }
     }
 
@@ -130,9 +169,13 @@ impl Running {
 
     /// The next line it prints, as JSON.
     pub fn line(&mut self) -> Value {
-        let mut line = String::new();
-        let length = self.stdout.read_line(&mut line).expect("a line");
-        assert!(length > 0, "the command ended before it said anything");
+        let line = match self.stdout.get_mut().expect("no panic").recv_timeout(LINE) {
+            Ok(line) => line,
+            Err(mpsc::RecvTimeoutError::Timeout) => panic!("no line for {LINE:?}"),
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                panic!("the command ended before it said anything")
+            }
+        };
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
