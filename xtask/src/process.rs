@@ -19,7 +19,8 @@ const TICK: Duration = Duration::from_millis(200);
 const BEAT: Duration = Duration::from_secs(20);
 
 /// What a program of tests has started is ended where nothing was heard for so long: a test waits
-/// for what never comes. The longest time between two lines of tests that hold is under two minutes.
+/// for what never comes. The longest time between two lines of tests that hold is under two
+/// minutes.
 const SILENCE: Duration = Duration::from_secs(10 * 60);
 
 /// Why a program gave no exit status.
