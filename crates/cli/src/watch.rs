@@ -2,7 +2,7 @@
 
 use crate::out;
 use crate::stop::Stop;
-use rackmem::membership::{Role, View};
+use rackmem::membership::{Pace, Role, View};
 use rackmem::{LeaveError, Node, Rack};
 use rackmem_kv::Store;
 use rackmem_kv::memory::Memory;
@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(100);
 /// How long to wait for the rebuild that a change brings, before telling without it.
 const REBUILT: Duration = Duration::from_secs(5);
+
+/// Between two words about a membership store that is slow.
+const SLOW_AGAIN: Duration = Duration::from_secs(10);
 
 /// A change that is not told yet.
 struct Pending {
@@ -53,6 +56,29 @@ pub struct Watch<'a> {
     rebuilds: u64,
     /// Copies that are known to have ended.
     ended: usize,
+    slowness: Slowness,
+}
+
+/// What was told of a membership store that is slow.
+#[derive(Default)]
+struct Slowness {
+    late: u64,
+    told: Option<Instant>,
+}
+
+impl Slowness {
+    /// What to tell now, if anything.
+    fn news(&mut self, pace: Option<Pace>) -> Option<String> {
+        let pace = pace.filter(|pace| pace.late > self.late)?;
+        if self.told.is_some_and(|told| told.elapsed() < SLOW_AGAIN) {
+            return None;
+        }
+        *self = Slowness {
+            late: pace.late,
+            told: Some(Instant::now()),
+        };
+        Some(slow(&pace))
+    }
 }
 
 /// Why a watch is over.
@@ -75,6 +101,7 @@ impl<'a> Watch<'a> {
             pending: None,
             rebuilds: 0,
             ended: 0,
+            slowness: Slowness::default(),
         };
         watch.rebuilds = watch.rebuilt().map_or(0, |rebuilt| rebuilt.done);
         watch
@@ -102,6 +129,8 @@ impl<'a> Watch<'a> {
         let began = Instant::now();
         loop {
             if self.rack.is_fenced() {
+                // That may be why.
+                self.look_at_store();
                 return Some(Over::Fenced);
             }
             let left = time.saturating_sub(began.elapsed());
@@ -137,6 +166,7 @@ impl<'a> Watch<'a> {
 
     fn look(&mut self) {
         self.look_at_copies();
+        self.look_at_store();
         let (Some(before), Some(now)) = (self.told, self.rack.view()) else {
             return;
         };
@@ -166,6 +196,13 @@ impl<'a> Watch<'a> {
 }
 
 impl Watch<'_> {
+    /// A membership store that is slow is told of beside what the command prints.
+    fn look_at_store(&mut self) {
+        if let Some(news) = self.slowness.news(self.rack.membership_pace()) {
+            eprintln!("{news}");
+        }
+    }
+
     /// A durable copy that has ended says why, once.
     fn look_at_copies(&mut self) {
         let ended: Vec<_> = self
@@ -182,6 +219,21 @@ impl Watch<'_> {
         }
         self.ended = self.ended.max(ended.len());
     }
+}
+
+/// What the heartbeats of a process with a slow store come to, in a line.
+fn slow(pace: &Pace) -> String {
+    let Pace {
+        lease,
+        late,
+        longest,
+    } = pace;
+    let (longest, lease) = (longest.as_millis(), lease.as_millis());
+    format!(
+        "the membership store or this machine is slow: {late} heartbeats were late so far, the worst took {longest} ms, and the \
+         lease is {lease} ms; who cannot send one within it is declared dead. Give the rack a longer `lease`, or its store a \
+         faster disk or network (docs/membership.md)"
+    )
 }
 
 /// What a change comes to, in a line. `away`: the store's buckets whose home is no member,
@@ -297,6 +349,28 @@ mod tests {
         );
         let switch = back.exclude_switch().unwrap().admit_switch().unwrap();
         assert_eq!(news(&back, &switch), ["switch"]);
+    }
+
+    #[test]
+    fn a_slow_store_is_told_of_once_in_a_while() {
+        let pace = |late| {
+            Some(Pace {
+                lease: Duration::from_secs(1),
+                late,
+                longest: Duration::from_millis(3210),
+            })
+        };
+        let mut slowness = Slowness::default();
+        assert_eq!(slowness.news(pace(0)).or(slowness.news(None)), None);
+        let text = slowness.news(pace(2)).unwrap();
+        for part in ["2 heartbeats", "3210 ms", "1000 ms", "`lease`"] {
+            assert!(text.contains(part), "{text}");
+        }
+        // Soon after it, and when nothing more was late.
+        assert_eq!(slowness.news(pace(3)), None);
+        slowness.told = Instant::now().checked_sub(SLOW_AGAIN);
+        assert_eq!(slowness.news(pace(2)), None);
+        assert!(slowness.news(pace(3)).is_some());
     }
 
     #[test]

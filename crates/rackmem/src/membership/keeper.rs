@@ -2,6 +2,7 @@
 
 use super::current_view::Looked;
 use super::duty::Duty;
+use super::pace::{Pace, Rounds};
 use super::term::Term;
 use super::{Links, MembershipError, Result, Role, Standing, Store, View};
 use rackmem_fabric::{Whole, short_turns};
@@ -80,6 +81,8 @@ pub struct Keeper {
 }
 
 struct Inner {
+    /// A heartbeat is due so often; never where members are fixed.
+    beat: Duration,
     duty: Duty,
     state: Mutex<State>,
     changed: Condvar,
@@ -96,6 +99,7 @@ struct State {
     hurry: bool,
     /// How often the store has said who the members are.
     looks: u64,
+    rounds: Rounds,
 }
 
 impl Keeper {
@@ -114,7 +118,9 @@ impl Keeper {
         events: Arc<dyn Events>,
     ) -> Result<Keeper> {
         let timing = Timing::of_lease(u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX));
+        let beat = Duration::from_nanos(timing.beat);
         let shared = Arc::new(Inner {
+            beat,
             duty: Duty::new(events.clone()),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -128,7 +134,6 @@ impl Keeper {
         keeper.spawn("lease", move || watcher.duty.watch())?;
         keeper.spawn("members", move || {
             let member = Member::new(role, fastrand::u64(1..), timing);
-            let beat = Duration::from_nanos(timing.beat);
             Run {
                 store,
                 shared: &shared,
@@ -170,6 +175,7 @@ impl Keeper {
             ..State::default()
         };
         let shared = Arc::new(Inner {
+            beat: Duration::MAX,
             duty,
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -220,6 +226,12 @@ impl Keeper {
             .trouble
             .as_ref()
             .map(MembershipError::to_string)
+    }
+
+    /// Whether the store keeps pace with this process' heartbeats; `None` where members are fixed.
+    pub fn pace(&self) -> Option<Pace> {
+        let beat = self.shared.beat;
+        (beat < Duration::MAX).then(|| self.shared.lock().rounds.pace(beat))
     }
 
     /// Looks at the store now and not only at the next beat: somebody has shown that there is a
@@ -332,7 +344,9 @@ impl Run<'_> {
     fn run(mut self) {
         while !self.member.is_over() {
             let begun = Instant::now();
+            self.shared.lock().rounds.begin();
             let again = self.look();
+            self.shared.lock().rounds.end(self.beat);
             // Members that propose at the same moment do so again at different ones.
             let eager = self.member.is_kept_out() && self.kept_out < EAGER;
             let pause = if again || eager {

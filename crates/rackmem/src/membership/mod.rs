@@ -41,6 +41,7 @@ mod group_text;
 mod keeper;
 mod memory;
 mod operator;
+mod pace;
 pub(crate) mod reach;
 mod source;
 
@@ -54,6 +55,7 @@ pub use folder::Folder;
 pub use keeper::{Events, Keeper};
 pub use memory::Memory;
 pub use operator::{Sign, grow, remove, replace, watch};
+pub use pace::Pace;
 pub use rackmem_proto::abd::Layout;
 pub(crate) use rackmem_proto::membership::KeptAs;
 pub use rackmem_proto::membership::{

@@ -270,6 +270,12 @@ impl Rack {
         self.seat.as_ref().map(|seat| seat.keeper().view())
     }
 
+    /// Whether the store in which the members are agreed on keeps pace with this process'
+    /// heartbeats: one that is too slow costs it its place. `None` where members are fixed.
+    pub fn membership_pace(&self) -> Option<crate::membership::Pace> {
+        self.seat.as_ref()?.keeper().pace()
+    }
+
     /// Whether the rack has declared this process dead and goes on without it. That stays:
     /// drop the rack and join again, as the next incarnation. Everything here answers
     /// [`RackError::Fenced`] from then on.

@@ -1,6 +1,6 @@
 //! Keepers over a store, in one process.
 
-use crate::witness::{PATIENCE, Told, Witness, join, last_lease, last_view};
+use crate::witness::{LEASE, PATIENCE, Told, Witness, join, last_lease, last_view};
 use rackmem::membership::{
     Keeper, MembershipError, Memory, Role, Standing, Store, View, remove, watch,
 };
@@ -90,10 +90,12 @@ fn one_that_is_removed_is_fenced() {
     assert!(matches!(error, MembershipError::NotHeld { .. }), "{error}");
 }
 
-/// A store that can be away.
+/// A store that can be away, or stand still with a beat.
+#[derive(Default)]
 struct Flaky {
     inner: Memory,
     away: AtomicBool,
+    still: AtomicBool,
 }
 
 impl Flaky {
@@ -128,6 +130,9 @@ impl Store for Flaky {
         within: Duration,
     ) -> Result<(), MembershipError> {
         self.answer(())?;
+        while self.still.load(Relaxed) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         self.inner.beat(role, beat, within)
     }
 
@@ -151,10 +156,7 @@ impl Store for Flaky {
 
 #[test]
 fn who_cannot_renew_its_lease_stops_until_it_can() {
-    let flaky = Arc::new(Flaky {
-        inner: Memory::default(),
-        away: AtomicBool::new(false),
-    });
+    let flaky = Arc::new(Flaky::default());
     let store: Arc<dyn Store> = flaky.clone();
     let (zero, seen) = join(&store, Role::Node(0)).unwrap();
     let (one, other) = join(&store, Role::Node(1)).unwrap();
@@ -176,8 +178,8 @@ fn who_cannot_renew_its_lease_stops_until_it_can() {
 #[test]
 fn who_reaches_no_store_is_late_and_says_why() {
     let store: Arc<dyn Store> = Arc::new(Flaky {
-        inner: Memory::default(),
         away: AtomicBool::new(true),
+        ..Flaky::default()
     });
     let patience = Duration::from_millis(20);
     let lease = Duration::from_millis(100);
@@ -208,4 +210,31 @@ fn fixed_members_serve_at_once() {
         witness.told(),
         [Told::View(view), Told::Lease(true), Told::Lease(false)]
     );
+}
+
+#[test]
+fn a_store_that_stands_still_is_told_of_while_it_does_and_after() {
+    let flaky = Arc::new(Flaky::default());
+    let store: Arc<dyn Store> = flaky.clone();
+    let (zero, seen) = join(&store, Role::Node(0)).unwrap();
+    let before = zero.pace().unwrap();
+    assert_eq!(before.lease, LEASE);
+    flaky.still.store(true, Relaxed);
+    seen.wait("lapsed", |told| last_lease(told) == Some(false));
+    // Three quarters of a lease have gone by since the last beat, so this one is late.
+    let during = zero.pace().unwrap();
+    assert!(during.late > before.late, "{during:?}");
+    assert!(during.longest > LEASE / 5 * 2, "{during:?}");
+    flaky.still.store(false, Relaxed);
+    let again = |told: &[Told]| told.iter().filter(|it| **it == Told::Lease(true)).count() >= 2;
+    seen.wait("renewed", again);
+    let after = zero.pace().unwrap();
+    assert!(after.late >= during.late && after.longest >= during.longest);
+}
+
+#[test]
+fn fixed_members_have_no_store_to_wait_for() {
+    let view = View::first(Copyset(0b11), false);
+    let fixed = Keeper::fixed(Role::Node(0), &view, Arc::new(Witness::default()));
+    assert_eq!(fixed.pace(), None);
 }
