@@ -3,8 +3,20 @@
 use std::time::{Duration, Instant};
 
 /// How a member's rounds went so far: in each it reads who the members are and stores its
-/// heartbeat, five times a lease. One that takes too long may cost it its place, whatever the cause:
-/// the store, the disk or the network below it, or a machine that has no processor left.
+/// heartbeat, five times a lease. One that takes too long may cost it its place,
+/// whatever the cause: the store, the disk or the network below it,
+/// or a machine that has no processor left.
+///
+/// ```
+/// use rackmem::Rack;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let rack = Rack::local(2)?;
+/// // Where members are fixed nobody is declared dead, and there is no store.
+/// assert_eq!(rack.membership_pace(), None);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Without a stored heartbeat for so long a member is declared dead.
