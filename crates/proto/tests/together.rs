@@ -354,6 +354,28 @@ fn a_keeper_that_dies_at_any_line_leaves_all_or_nothing() {
     assert_eq!(dies_everywhere(None), Ok(()));
 }
 
+/// A transaction that writes what it has read is one with its own outcome, not one that was
+/// overtaken: its coordinator asks the next keeper, who finds the objects changed by the record.
+#[test]
+fn a_transaction_that_has_changed_what_it_read_is_not_in_its_own_way() {
+    for stores in 0..=whole() {
+        let mut rack = Rack::new(None);
+        rack.stores = stores;
+        let used = [0, 1, 2, 3].map(|nth| Used {
+            object: object(nth),
+            read: Some(2),
+            write: Some(&[1; 8]),
+        });
+        let sent = rack.commit(&used);
+        // Its answers are lost.
+        let whole = sent.iter().all(|packet| rack.serve(packet).is_some());
+        assert_eq!(whole, stores == self::whole(), "the keeper died");
+        let again = rack.next_keeper();
+        assert_eq!(rack.ends(&again), Some(Outcome::Committed), "{stores}");
+        assert_eq!(rack.read(), [1, 1, 1, 1, 0, 0]);
+    }
+}
+
 #[test]
 fn the_lines_of_the_last_record_stay_until_the_next_one_is_there() {
     assert!(dies_everywhere(Some(Defect::OneStretch)).is_err());
