@@ -97,6 +97,11 @@ fn kernels_that_answer_for_agents_keep_every_promise() {
 }
 
 #[test]
+fn removed_regions_keep_every_promise() {
+    all_hold("removed-");
+}
+
+#[test]
 fn rebuilds_keep_every_promise_packet_by_packet() {
     all_hold("inside-");
 }
@@ -152,6 +157,7 @@ const CASES: usize = Mutation::IN_ONE_EPOCH.len()
     + Mutation::OF_REBUILDS.len()
     + Mutation::OF_THE_NODE.len()
     + Mutation::OF_THE_KERNEL.len()
+    + Mutation::OF_REMOVALS.len()
     + Mutation::OF_AN_ACCESS.len();
 
 /// A defect, a scenario that shows it, and the promise that it breaks.
@@ -328,6 +334,27 @@ const CAUGHT: [(Mutation, &str, &str); CASES] = [
     (
         Mutation::Node(Defect::ShowInNext),
         "kernel-provides-later",
+        "data value",
+    ),
+    (
+        Mutation::Node(Defect::KeepRemoved),
+        "removed-under-copies",
+        "nothing of a removed region",
+    ),
+    (
+        Mutation::Node(Defect::KeepComing),
+        "removed-under-copies",
+        "nothing of a removed region",
+    ),
+    (
+        Mutation::Node(Defect::KeepRefused),
+        "removed-on-the-way-home",
+        "a granted event is served",
+    ),
+    (Mutation::AwaitGone, "removed-under-copies", "liveness"),
+    (
+        Mutation::ReuseAddresses,
+        "removed-under-copies",
         "data value",
     ),
     (

@@ -302,7 +302,9 @@ impl Access {
                     self.granted(requester, now, defect)
                 }
                 // Its region is removed, and the copy is of no use to anybody.
-                Step::Refused(Reason::NoMemory) if self.purpose.evicts() => {
+                Step::Refused(Reason::NoMemory)
+                    if self.purpose.evicts() && defect != Some(Defect::KeepRefused) =>
+                {
                     self.stage = Stage::Left;
                     Do::Set(LocalStatus::Invalid)
                 }

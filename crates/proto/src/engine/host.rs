@@ -166,6 +166,12 @@ defects! {
     StayInPlace,
     /// A keeper says that a block is home before a majority has it.
     SayHomeEarly,
+    /// A node that hears of a removal keeps its copies of the region.
+    KeepRemoved,
+    /// A block that comes when its node has heard of the removal stays.
+    KeepComing,
+    /// A copy whose eviction is refused, since its region is removed, stays.
+    KeepRefused,
 }
 
 /// What runs a node, whatever protocols it speaks: it brings threads, bytes and ports.

@@ -117,6 +117,12 @@ impl InPlace {
         true
     }
 
+    /// What the home that a group keeps has, as far as this node has heard.
+    pub fn blocks_of(&self, group: u16) -> KeptBlocks {
+        let laid = self.laid.get(usize::from(group));
+        laid.copied().unwrap_or_default()
+    }
+
     fn laid(&self, tag: Tag) -> Option<(u16, &KeptBlocks)> {
         let group = tag.home().group()?;
         Some((group, self.laid.get(usize::from(group))?))

@@ -12,6 +12,7 @@
 //! | what does a cache do for others, and what does it keep because packets are lost? | [`Copies`] |
 //! | what does a home do with a packet's bytes? | [`Home`] |
 //! | what waits for a majority, where a group keeps a home? | [`keeping`] |
+//! | what does a node do with copies whose region is removed? | [`hear`], [`install`] |
 //! | what does a node tell the shadow of the switch? | [`Migrating`] |
 //! | what does a node do when an epoch begins? | [`Recovery`] |
 //! | what does a node do with a lock, and with all of them? | [`NodeLock`], [`Gcp`] |
@@ -43,6 +44,7 @@ mod objects;
 mod part;
 mod protocol;
 mod recovery;
+mod removing;
 mod replicated;
 mod rescuing;
 mod single;
@@ -63,6 +65,7 @@ pub use objects::{OBJECTS, ObjectHost, Objects};
 pub use part::{Part, is_current, part};
 pub use protocol::{Holds, MAX_NUMBER, Protocol, Protocols, Reporter, number_of, numbered};
 pub use recovery::{Change, Recovery};
+pub use removing::{KeptCopies, hear, install};
 pub use replicated::{REPLICATED, Replicated, ReplicatedHost};
 pub use single::{Single, Wants};
 

@@ -264,13 +264,16 @@ impl Requester {
         (taken, None)
     }
 
-    /// A packet for an event that only waits for home to have the block.
+    /// A packet for an event that only waits for home to have the block, or to say that there is no
+    /// such block any more.
     fn handle_tail(&mut self, now: u64, header: &Header) -> Option<Output> {
-        if header.kind != Kind::WriteBackAck {
+        // Its region is removed, and who was to bring it home has dropped it.
+        let gone = header.kind == Kind::Ack && header.reason == Reason::NoMemory;
+        if header.kind != Kind::WriteBackAck && !gone {
             return None;
         }
         let tail = self.tail.take()?;
-        self.release(now, &tail, false)
+        self.release(now, &tail, gone)
     }
 
     /// An EVICT-MODIFIED that is held: send the block home before unlocking.
@@ -514,6 +517,30 @@ mod tests {
         let outputs = switch.handle(request);
         let granted = |output: &Output| output.header.flags.has(Flags::GRANTED);
         outputs.iter().any(granted)
+    }
+
+    /// Its unlock waits for home to have what it has read. The region is removed before that, and
+    /// the packet that brings it is lost: nobody sends it again.
+    #[test]
+    fn an_event_that_waits_for_home_ends_when_there_is_no_such_block_any_more() {
+        let mut requester = requester(0);
+        let request = ask(&mut requester, Kind::ReadMiss);
+        let mut data = request.answer(Kind::Ack, 2);
+        data.status = GlobalStatus::Modified;
+        data.flags = Flags::GRANTED.and(Flags::PROVIDER).and(Flags::DATA);
+        assert_eq!(requester.handle(1, &data, 4096).0, Accept::Store);
+        assert!(matches!(requester.step(), Step::Held(_)));
+        assert!(requester.unlock(2, false).is_none() && requester.tail().is_some());
+        let refused = |reason| request.refuse(Kind::Ack, 1, reason);
+        let ignored = requester.handle(3, &refused(Reason::Refused), 0);
+        assert!(ignored == (Accept::Drop, None) && !requester.can_unlock());
+        let (accept, output) = requester.handle(4, &refused(Reason::NoMemory), 0);
+        let unlock = output.expect("it lets the lock go").header;
+        assert_eq!((accept, unlock.kind), (Accept::Drop, Kind::Unlock));
+        // What the entry says is no news of a block that is not there.
+        assert!(unlock.flags.has(Flags::KEEP) && requester.tail().is_none());
+        requester.handle(5, &request.answer(Kind::UnlockAck, 1), 0);
+        assert!(requester.can_unlock());
     }
 
     #[test]

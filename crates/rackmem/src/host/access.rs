@@ -471,8 +471,7 @@ impl Access {
                 }
                 Do::Set(status) => {
                     let locked = locked.take().unwrap_or_else(|| cache.lock(entry, stop));
-                    locked.install(tag, status);
-                    self.agents.came(tag);
+                    self.agents.install(locked, tag, status);
                 }
                 Do::Left => self.agents.left(tag),
                 Do::Over(then) => break then,

@@ -1,9 +1,8 @@
 //! A node's home agent and cache agent, as the fabric calls them.
 
 use crate::bytes::desk::Desk;
-use crate::bytes::mapped::Stop;
 use crate::bytes::memory::GlobalMemory;
-use crate::bytes::node_cache::{NodeCache, Other};
+use crate::bytes::node_cache::{LockedEntry, NodeCache, Other};
 use crate::bytes::twins::LentTwins;
 use crate::config::migration::Migration;
 use crate::guest::Guest;
@@ -186,30 +185,12 @@ impl Agents {
         self.kept.has_heard_of(block) && self.memory.block(block).is_some()
     }
 
-    /// This node has heard that regions of a home are removed that a group keeps: what it has of
-    /// their blocks is nobody's, clean or dirty.
-    pub fn drop_gone(&self, group: u16) {
-        let of_it = |tag: &Tag| tag.home().group() == Some(group) && self.kept.is_gone(*tag);
-        let copies = self.cache.copies().map(|(tag, _)| tag);
-        copies.filter(of_it).for_each(|tag| self.drop_copy(tag));
-    }
-
-    /// A block has come: if its region was removed meanwhile, it goes again. Either this sees that,
-    /// or whoever drops what is gone sees the block.
+    /// An entry of the cache is this block's from here on, and its status this; not for long, if
+    /// the block's region was removed meanwhile.
     #[inline]
-    pub fn came(&self, tag: Tag) {
-        if self.kept.is_gone(tag) {
-            self.drop_copy(tag);
-        }
-    }
-
-    #[cold]
-    fn drop_copy(&self, tag: Tag) {
-        let entry = self.cache.lock_tag(tag, Stop::All);
-        if let Some(entry) = entry.filter(|entry| entry.status() != LocalStatus::Invalid) {
-            entry.set(LocalStatus::Invalid);
-        }
-        self.left(tag);
+    pub fn install(&self, locked: LockedEntry<'_>, tag: Tag, status: LocalStatus) {
+        let mut here = self;
+        engine::install(&mut here, tag, |_| locked.install(tag, status));
     }
 
     /// From now on, looks which members it can reach.

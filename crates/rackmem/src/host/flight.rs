@@ -78,8 +78,7 @@ impl<'a> Flight<'a> {
                 Do::Set(status) => {
                     let locked = self.locked.take();
                     let locked = locked.unwrap_or_else(|| agents.cache.lock(entry, stop));
-                    locked.install(self.reserved.tag, status);
-                    agents.came(self.reserved.tag);
+                    agents.install(locked, self.reserved.tag, status);
                 }
                 Do::Over(then) => break then,
                 Do::Left => agents.left(self.reserved.tag),

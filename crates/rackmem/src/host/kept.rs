@@ -21,6 +21,7 @@
 //! Which epoch a write is of, and who takes it, `rackmem_proto::abd` decides, as for the table of
 //! names ([`super::names`]). Why this is enough is `docs/decisions/0037-homes-that-groups-keep.md`.
 
+use crate::bytes::mapped::Stop;
 use crate::error::AccessError;
 use crate::host::agents::Agents;
 use crate::host::inner::NodeInner;
@@ -33,7 +34,8 @@ use rackmem_proto::abd::{Command, GROUPS, first_line};
 use rackmem_proto::engine::keeping::{
     self, AtKeeper, InPlace, KeptBy, KeptStep, KeptTurn, Sweep, Way,
 };
-use rackmem_proto::flowcc::{KeptBlocks, Whereabouts};
+use rackmem_proto::engine::{self, KeptCopies};
+use rackmem_proto::flowcc::{KeptBlocks, LocalStatus, Whereabouts};
 use rackmem_proto::membership::{KeptAs, Survives};
 use rackmem_proto::sabre::Laid;
 use rackmem_proto::wire::{Dest, Header, HomeId, Kind, Own, RequesterId, Seq, Tag};
@@ -224,13 +226,8 @@ impl Kept {
             home.agent.lay_out(group, blocks);
             agents.memory.lay_out(group, blocks);
         }
-        let at = usize::from(group);
-        self.end[at].store(blocks.end(), SeqCst);
-        let last = self.begin[at].swap(base, SeqCst);
-        fence(SeqCst);
-        if last < base {
-            agents.drop_gone(group);
-        }
+        let mut here = agents;
+        engine::hear(&mut here, group, blocks);
     }
 
     /// Whether a packet is not to be served by the thread that has it as others are: it waits for
@@ -468,6 +465,37 @@ impl Kept {
             Err(AccessError::NoQuorum { .. }) => KeptBy::NoQuorum,
             Err(_) => KeptBy::Failed,
         }
+    }
+}
+
+/// The cache of this process.
+impl KeptCopies for &Agents {
+    fn lay_out(&mut self, group: u16, blocks: KeptBlocks) -> u64 {
+        let at = usize::from(group);
+        self.kept.end[at].store(blocks.end(), SeqCst);
+        let before = self.kept.begin[at].swap(blocks.base, SeqCst);
+        fence(SeqCst);
+        before
+    }
+
+    #[inline]
+    fn whereabouts(&self, tag: Tag) -> Whereabouts {
+        self.kept.whereabouts(tag)
+    }
+
+    fn of_home(&self, group: u16) -> Vec<Tag> {
+        let tags = self.cache.copies().map(|(tag, _)| tag);
+        tags.filter(|tag| tag.home().group() == Some(group))
+            .collect()
+    }
+
+    #[cold]
+    fn drop_copy(&mut self, tag: Tag) {
+        let entry = self.cache.lock_tag(tag, Stop::All);
+        if let Some(entry) = entry.filter(|entry| entry.status() != LocalStatus::Invalid) {
+            entry.set(LocalStatus::Invalid);
+        }
+        self.left(tag);
     }
 }
 

@@ -20,6 +20,9 @@ impl ExplorerRack {
             return Some(complaint);
         }
         (0..self.layout.blocks()).find_map(|block| {
+            if self.layout.is_removed(block, state.groups) {
+                return self.of_the_removed(state, block);
+            }
             let settled = self.settled(state, block);
             let Some(entry) = self.entry(state, block) else {
                 return self.of_the_dead(state, block);

@@ -33,7 +33,7 @@ impl ExplorerNode {
         let did = match plan {
             Plan::Wait => Did::Park(None),
             Plan::Want(want, _) => self.site.attempt(client, want, NOW),
-            Plan::Nowhere | Plan::Gone => self.site.go_on(client, NOW),
+            Plan::Nowhere | Plan::Gone | Plan::Removed => self.site.go_on(client, NOW),
             Plan::InPlace => {
                 self.write_in_place(at, op.block(), fx);
                 Did::Emptied
@@ -46,6 +46,7 @@ impl ExplorerNode {
             self.threads[at].finish();
         }
         fx.seen.see_if(plan == Plan::Nowhere, Witness::HomeGone);
+        fx.seen.see_if(plan == Plan::Removed, Witness::RegionGone);
         fx.seen
             .see_if(did == Did::Began && tail, Witness::TailWaited);
         self.follow(None, fx);
@@ -77,6 +78,8 @@ impl ExplorerNode {
                     let stores = stores.contains(&event.purpose());
                     match (then, thread.client.stored) {
                         (Then::Done | Then::Fail(Reason::Lost), _) => thread.finish(),
+                        // The store says that the region is removed.
+                        (Then::Fail(_), _) if !event.tag().home().is_own() => thread.finish(),
                         (_, Stored::Refused) if stores => fx.seen.see(Witness::StoreRefused),
                         _ => thread.refused = true,
                     }

@@ -17,6 +17,8 @@ pub enum Observation {
     Wrote(u8, Value, Value),
     /// It goes on with this, in place of what died.
     Accepted(u8, Value),
+    /// It was told that there is no such memory.
+    NoMemory(u8),
 }
 
 /// Everything that leaves a part.

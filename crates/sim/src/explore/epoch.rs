@@ -115,7 +115,7 @@ impl ExplorerRack {
             packets: Vec::new(),
             ..state.clone()
         };
-        observe(&fx.observed, &mut next)?;
+        observe(&fx.observed, &mut next, &self.layout)?;
         for part in 0..count {
             next.parts[part] = self.parts.number(Part::Gone, &self.layout);
         }

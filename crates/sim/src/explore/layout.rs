@@ -1,10 +1,15 @@
 //! Where everything of a scenario is: tags of blocks, requesters of threads, parts of the rack.
 
+use super::keeping::{GROUP, Kept, STEPS};
 use super::packet::{BLOCK_BYTES, FIT, Value};
 use super::scenario::{MAX_BLOCKS, MAX_NODES, MAX_OPERATIONS, MAX_THREADS, Scenario};
-use crate::site::{Cache, Product, Site};
+use crate::site::{Cache, Site};
 use crate::world::{Mutation, Owners};
-use rackmem_proto::flowcc::{HomeConfig, MakeAnswering, Migration, Requester, RequesterConfig};
+use rackmem_proto::engine;
+use rackmem_proto::engine::keeping::InPlace;
+use rackmem_proto::flowcc::{
+    HomeConfig, KeptBlocks, MakeAnswering, Migration, Requester, RequesterConfig,
+};
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{Copyset, Dest, NodeId, RequesterId, Tag};
@@ -31,6 +36,8 @@ pub struct Layout {
     pub scenario: Scenario,
     tags: Vec<Tag>,
     requesters: Vec<RequesterId>,
+    /// What the group's home has, after each of its steps.
+    groups: [KeptBlocks; STEPS as usize + 1],
 }
 
 impl Layout {
@@ -58,16 +65,45 @@ impl Layout {
         if scenario.in_switch.iter().any(|b| usize::from(*b) >= blocks) {
             return Err("a block in the switch that the rack has not");
         }
+        let kept = |at: usize| scenario.kept.get(at).copied().unwrap_or_default();
+        if (0..blocks).any(|at| kept(at) > 2 || kept(at) > 0 && scenario.homes[at] != 0) {
+            return Err("a home of a group that node 0 does not keep");
+        }
+        let of_region = |region| (0..blocks).filter(move |at| kept(*at) == region).count() as u64;
+        let [old, next] = [1, 2].map(|region| of_region(region) * u64::from(BLOCK_BYTES));
+        let base = match scenario.mutation {
+            Some(Mutation::ReuseAddresses) => 0,
+            _ => old,
+        };
+        let first = KeptBlocks::of_bytes(old);
+        let groups = [
+            first,
+            KeptBlocks {
+                base,
+                bytes: 0,
+                ..first
+            },
+            KeptBlocks {
+                first: 2,
+                base,
+                bytes: next,
+            },
+        ];
         let age = |at: usize| u64::from(scenario.young.contains(&(at as u8)));
         let before = |at: usize, home: NodeId| {
             let earlier = (0..at).filter(|&other| scenario.homes[other] == home);
+            let earlier = earlier.filter(|&other| kept(other) == kept(at));
             earlier.filter(|&other| age(other) == age(at)).count() as u64
         };
         let homes = scenario.homes.iter().enumerate();
         let tags = homes.map(|(at, &home)| {
             let chunk = age(at) * u64::from(CHUNKS) + before(at, home);
             let offset = chunk * u64::from(BLOCK_BYTES);
-            Tag(u64::from(home) << 48 | offset)
+            match kept(at) {
+                0 => Tag(u64::from(home) << 48 | offset),
+                1 => first.tag(GROUP, offset),
+                _ => groups[2].tag(GROUP, offset),
+            }
         });
         let programs = scenario.programs.iter().enumerate();
         let requesters = programs.map(|(at, program)| RequesterId {
@@ -80,6 +116,7 @@ impl Layout {
         Ok(Layout {
             tags: tags.collect(),
             requesters: requesters.collect(),
+            groups,
             scenario,
         })
     }
@@ -104,6 +141,18 @@ impl Layout {
     pub fn block(&self, tag: Tag) -> Option<u8> {
         let at = self.tags.iter().position(|other| *other == tag)?;
         Some(at as u8)
+    }
+
+    /// What the group's home has, after so many steps of it.
+    pub fn group(&self, steps: u8) -> KeptBlocks {
+        self.groups[usize::from(steps)]
+    }
+
+    /// After how many steps of the group its home has an address, if it ever has.
+    pub fn step_of(&self, tag: Tag) -> Option<u8> {
+        let kept = tag.home().group() == Some(GROUP);
+        let mut steps = (0..=STEPS).filter(|_| kept);
+        steps.find(|step| self.group(*step).at(tag).is_some())
     }
 
     /// The requester of a thread.
@@ -152,6 +201,7 @@ impl Layout {
         let incarnation = view.incarnations[usize::from(node)];
         let mine = |block: &u8| {
             self.scenario.homes[usize::from(*block)] == node
+                && self.tag(*block).home().is_own()
                 && self.incarnation(*block) == incarnation
         };
         let blocks = (0..self.blocks() as u8).filter(mine);
@@ -175,12 +225,18 @@ impl Layout {
 
     /// A node that starts into a view. Its cache has room for every block, and only programs evict:
     /// which block must go is no matter of coherence.
-    pub fn site(&self, id: NodeId, view: &View) -> Site<Value> {
+    pub fn site(&self, id: NodeId, view: &View) -> Site<Value, Kept> {
         let blocks = 0..self.blocks() as u8;
         let tags: Vec<_> = blocks.map(|block| self.tag(block)).collect();
         let (config, given) = self.home(id, view);
         let cache = Cache::new(tags.len());
-        let mut site = Site::new(config, (1, given, FIT), *view, cache, Product);
+        let mut site = Site::new(config, (1, given, FIT), *view, cache, Kept::default());
+        if !self.scenario.kept.is_empty() {
+            site = site.with_kept(config);
+            let in_place = InPlace::new(BLOCK_BYTES, view.epoch);
+            site.part.in_place = Some(Box::new(in_place));
+            engine::hear(&mut site, GROUP, self.group(0));
+        }
         site.in_kernel = self.scenario.in_kernel;
         site.mutation = self.scenario.mutation;
         let mine = tags.iter().filter(|tag| tag.home().is_of(id));

@@ -30,6 +30,7 @@ mod drive;
 mod effects;
 mod epoch;
 mod inside;
+mod keeping;
 mod layout;
 mod moves;
 mod node;

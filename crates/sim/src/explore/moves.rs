@@ -9,6 +9,7 @@
 //! | a requester or a home agent sends again | an early timeout, while packets are in flight |
 //! | a home agent is told to move an entry to the switch, or to take it back | a move |
 //! | something dies and the rack goes on in a new epoch (`epoch`) | an epoch |
+//! | a region is removed, the next one has its number, a node hears of that (`keeping`) | nothing |
 //! | of the packets that any of these sends, some are lost | a loss each |
 //!
 //! Nothing more is needed. A packet that is lost late is one that was lost at once:
@@ -115,6 +116,7 @@ impl ExplorerRack {
             self.migrations(state, part, into)?;
             self.resends(state, part, into)?;
         }
+        self.groups(state, into)?;
         self.epochs(state, into)
     }
 
@@ -295,7 +297,7 @@ impl ExplorerRack {
         let mut next = state.clone();
         next.left = price.left;
         next.parts[part] = outcome.next;
-        if let Err(complaint) = observe(&outcome.observed, &mut next) {
+        if let Err(complaint) = observe(&outcome.observed, &mut next, &self.layout) {
             return Err((action, complaint));
         }
         let mut sent: Vec<PacketId> = outcome.sent.to_vec();
@@ -348,7 +350,28 @@ impl ExplorerRack {
 }
 
 /// Loads and stores happen at one instant: each must agree with a memory that does one at a time.
-pub(super) fn observe(observed: &[Observation], state: &mut State) -> Result<(), Complaint> {
+/// What is of a removed region is only promised to be no block of the next one.
+pub(super) fn observe(
+    observed: &[Observation],
+    state: &mut State,
+    layout: &Layout,
+) -> Result<(), Complaint> {
+    let removed = |block: u8| layout.is_removed(block.into(), state.groups);
+    let refused = observed.iter().find_map(|observation| match observation {
+        Observation::NoMemory(block) if !removed(*block) => Some(block),
+        _ => None,
+    });
+    if let Some(block) = refused {
+        let detail = format!("block {block} is there, and somebody is told that it is not");
+        return Err(("what is there is served", "docs/decisions/0120", detail));
+    }
+    let of_the_removed = |observation: &&Observation| match observation {
+        Observation::Read(block, _)
+        | Observation::Wrote(block, ..)
+        | Observation::Accepted(block, _)
+        | Observation::NoMemory(block) => removed(*block),
+    };
+    let observed: Vec<_> = observed.iter().filter(|it| !of_the_removed(it)).collect();
     for observation in observed {
         if let Observation::Accepted(block, instead) = *observation {
             state.memory[usize::from(block)] = instead[0];

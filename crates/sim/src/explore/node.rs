@@ -1,6 +1,7 @@
 //! A node as explorers see it: its site and its threads, and what happens to it.
 
 use super::effects::Effects;
+use super::keeping::Kept;
 use super::layout::Layout;
 use super::packet::{ExplorerPacket, Value};
 use super::thread::Thread;
@@ -8,7 +9,7 @@ use super::watch::Seen;
 use super::witness::Witness;
 use crate::site::{Deed, Site, telling};
 use crate::world::Mutation;
-use rackmem_proto::engine::{Change, Part, part};
+use rackmem_proto::engine::{Change, Host, Part, part};
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Dest, Kind, NodeId};
 use std::hash::{Hash, Hasher};
@@ -17,7 +18,7 @@ use std::hash::{Hash, Hasher};
 #[derive(Clone)]
 pub struct ExplorerNode {
     /// The node without its threads.
-    pub site: Site<Value>,
+    pub site: Site<Value, Kept>,
     /// Its threads, by the slots of their requesters.
     pub threads: Vec<Thread>,
     pub(super) seen: Seen,
@@ -42,6 +43,9 @@ impl ExplorerNode {
             thread.fingerprint(into);
         }
         self.seen.hash(into);
+        if self.site.part.in_place.is_some() {
+            self.site.part.hash(into);
+        }
     }
 
     /// Takes a packet.
@@ -66,7 +70,7 @@ impl ExplorerNode {
 
     /// Its agents take a packet.
     pub fn hear(&mut self, packet: &ExplorerPacket, fx: &mut Effects<'_>) {
-        self.site.take(&packet.header, packet.body);
+        self.take(packet, fx);
         fx.seen
             .see_if(self.site.answered, Witness::AnsweredInKernel);
         self.follow(Some(packet.header.kind), fx);
@@ -76,6 +80,10 @@ impl ExplorerNode {
     pub fn learn(&mut self, view: View, change: Change, fx: &mut Effects<'_>) {
         self.watch_end(fx);
         self.site.stop(view, &change);
+        let defect = Host::defect(&self.site);
+        if let Some(in_place) = &mut self.site.part.in_place {
+            in_place.enter(view.epoch, defect);
+        }
         let mut cut_off = Vec::new();
         for at in 0..self.threads.len() {
             cut_off.push(self.threads[at].cut_off(&view, fx));

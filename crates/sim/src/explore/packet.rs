@@ -3,7 +3,7 @@
 
 use crate::site::{Form, Load};
 use rackmem_proto::membership::host;
-use rackmem_proto::wire::{Dest, Header, Kind, Record, RequesterId, Seq};
+use rackmem_proto::wire::{Dest, Header, HomeId, Kind, Record, RequesterId, Seq};
 use rackmem_proto::{CHUNK, Output};
 
 /// Bytes of a block. One block is a whole chunk, so that a home's directory has one entry for each.
@@ -104,7 +104,9 @@ pub fn packets(output: &Output, load: &Load<Value>, segments: u8, into: &mut Vec
         Kind::Store | Kind::Operate => 1,
         _ => segments.clamp(1, WORDS as u8),
     };
-    for (to, header) in output.copies(host) {
+    // Node 0 keeps what groups keep.
+    let served_by = |home: HomeId| host(home).or(Some(0));
+    for (to, header) in output.copies(served_by) {
         let Load::Block(words) = load else {
             let body = Body::default();
             into.push(ExplorerPacket { to, header, body });

@@ -44,6 +44,10 @@ pub enum Input {
     Learn(Views),
     /// It tells again the nth of the things that nobody has acknowledged.
     Retell(u8),
+    /// The rack's groups go a step on: nobody has heard of it yet.
+    Groups,
+    /// A node hears of it, and of all before.
+    Hear(u8),
 }
 
 impl Input {
@@ -58,6 +62,8 @@ impl Input {
             Input::Epoch(failure) => 0xd000_0000 | u32::from(failure),
             Input::Learn(views) => 0xe000_0000 | u32::from(views.0),
             Input::Retell(nth) => 0xf000_0000 | u32::from(nth),
+            Input::Groups => 0xf100_0000,
+            Input::Hear(step) => 0xf200_0000 | u32::from(step),
         }
     }
 }
@@ -213,7 +219,8 @@ impl Parts {
                 node.follow(None, fx);
             }
             Input::Retell(nth) => node.retell(usize::from(nth), fx),
-            Input::Epoch(_) => {}
+            Input::Hear(step) => node.hear_of(step, fx),
+            Input::Epoch(_) | Input::Groups => {}
         }
     }
 

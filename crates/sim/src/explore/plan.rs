@@ -6,7 +6,8 @@ use super::node::ExplorerNode;
 use super::scenario::Op;
 use super::witness::Witness;
 use crate::site::Want;
-use rackmem_proto::engine::{self, Entries, Purpose};
+use rackmem_proto::engine::{self, Entries, KeptCopies, Purpose};
+use rackmem_proto::flowcc::Whereabouts;
 use rackmem_proto::wire::Kind;
 
 /// What a thread at rest would do.
@@ -31,6 +32,8 @@ pub enum Plan {
     Nowhere,
     /// Nothing: there is no copy to evict.
     Gone,
+    /// Nothing: the block's region is removed, which is a failure for the program.
+    Removed,
     /// This, and for that an event if it is not there.
     Want(Want, Option<Purpose>),
 }
@@ -69,6 +72,14 @@ impl ExplorerNode {
         let started = self.site.view.incarnation_of(tag.home());
         if started.is_none_or(|started| started < layout.incarnation(block)) {
             return Plan::Nowhere;
+        }
+        if !tag.home().is_own() {
+            match self.site.whereabouts(tag) {
+                Whereabouts::Here => {}
+                Whereabouts::Gone => return Plan::Removed,
+                // Nobody has told its address yet.
+                Whereabouts::Unheard => return Plan::Wait,
+            }
         }
         let ask = |purpose| Want::Ask(purpose, (tag, 0));
         let want = match op {

@@ -130,6 +130,10 @@ pub struct Scenario {
     pub nodes: u16,
     /// The home of each block.
     pub homes: &'static [NodeId],
+    /// By block: 0 for one of its node's own memory, 1 for one of a region that a group keeps, with
+    /// node 0 as its keeper, and which is removed at any moment, 2 for one of the region that has
+    /// its number next. Empty, and all are of nodes.
+    pub kept: &'static [u8],
     /// Blocks of memory that their homes give only when they have come back.
     pub young: &'static [u8],
     /// Whether a packet of a past epoch stays in flight, any one.

@@ -21,6 +21,8 @@ pub struct State {
     pub left: Budget,
     /// What has failed, where rebuilds are explored packet by packet.
     pub views: Views,
+    /// Steps that the rack's groups have made.
+    pub groups: u8,
     /// Packets in flight, in order of their numbers; one that is in flight twice is here twice.
     pub packets: Vec<PacketId>,
 }
@@ -36,7 +38,7 @@ impl State {
         into.extend_from_slice(&self.parts);
         into.push(u32::from_le_bytes(self.memory));
         into.extend_from_slice(&self.left());
-        into.push(self.packets.len() as u32);
+        into.push(self.packets.len() as u32 | u32::from(self.groups) << 24);
         into.extend_from_slice(&self.packets);
     }
 
@@ -55,7 +57,8 @@ impl State {
             epochs: (rest[2] >> 8) as u8,
         };
         self.views = Views((rest[2] >> 16) as u16);
-        let count = rest[3] as usize;
+        let count = (rest[3] & 0xff_ffff) as usize;
+        self.groups = (rest[3] >> 24) as u8;
         self.packets.clear();
         self.packets.extend_from_slice(&rest[4..4 + count]);
         MAX_PARTS + 4 + count
@@ -84,7 +87,8 @@ impl Waiting for State {
     fn fingerprint(&self) -> u128 {
         let head = self.parts.iter().copied();
         let [first, second] = self.left();
-        let tail = [u32::from_le_bytes(self.memory), first, second];
+        let memory = u32::from_le_bytes(self.memory);
+        let tail = [memory, first, second, self.groups.into()];
         let (mut a, mut b) = (0x243f_6a88_85a3_08d3_u64, 0x1319_8a2e_0370_7344_u64);
         for word in head.chain(tail).chain(self.packets.iter().copied()) {
             let word = u64::from(word);
@@ -128,6 +132,7 @@ mod tests {
                 epochs: 6,
             },
             views: Views(0x12),
+            groups: 2,
             packets: vec![4, 4, 12],
         };
         let mut words = Vec::new();

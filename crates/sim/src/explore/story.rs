@@ -38,6 +38,16 @@ impl ExplorerRack {
             }
             Input::Learn(_) => format!("{:<16}{}", "Epoch learned by", action.part),
             Input::Retell(_) => format!("{:<16}{}", "Told again by", action.part),
+            Input::Groups => format!(
+                "{:<16}the region is removed, or the next is there",
+                "Groups:"
+            ),
+            Input::Hear(step) => {
+                format!(
+                    "{:<16}of step {step} of the groups",
+                    format!("{} hears", action.part)
+                )
+            }
             Input::ResendHome(_) => format!("{:<16}home agent {}", "Timeout of", action.part),
         };
         let outcome = self.parts.outcome(action.outcome);

@@ -73,6 +73,8 @@ pub struct ExplorerView {
     pub in_service: bool,
     /// What it may tell others in a rebuild again.
     pub retells: usize,
+    /// Steps of the rack's groups that it has heard of.
+    pub heard: u8,
 }
 
 /// Looks at a node. Until it goes on in a new epoch its threads wait.
@@ -155,6 +157,7 @@ pub fn of_node(node: &mut ExplorerNode, layout: &Layout) -> ExplorerView {
         frozen: home.frozen(),
         in_service: serves,
         retells: node.site.recovery.unacknowledged().len(),
+        heard: node.site.part.heard,
     }
 }
 

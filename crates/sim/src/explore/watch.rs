@@ -56,7 +56,7 @@ impl ExplorerNode {
     /// What a packet finds at the home agent: its block's entry, and what the agent has done.
     pub(super) fn look(&mut self, header: &Header) -> (Option<Entry>, HomeCounters) {
         let entry = self.site.home_of(header.tag).inspect(header.tag);
-        (entry, self.site.books().counters())
+        (entry, self.site.home_of(header.tag).counters())
     }
 
     /// Looks at a home agent that may have taken a packet.
@@ -76,7 +76,7 @@ impl ExplorerNode {
             let moved = entry.is_some_and(|(_, _, _, in_switch)| in_switch);
             fx.seen.see_if(moved, Witness::UnlockAfterMove);
         }
-        let now = self.site.books().counters();
+        let now = self.site.home_of(header.tag).counters();
         let refused = |reason| {
             let mut answers = fx.sent.iter().filter(|p| p.header.kind == Kind::Ack);
             answers.any(|packet| packet.header.reason == reason)
@@ -188,6 +188,13 @@ impl ExplorerNode {
                 fx.seen.see_if(others, Witness::UpgradedOverSharers);
             }
             (Do::Over(Then::Fail(Reason::Lost)), ..) => fx.seen.see(Witness::ToldLost),
+            (Do::Over(Then::Fail(_)), purpose, _)
+                if !event.tag().home().is_own() && !purpose.evicts() =>
+            {
+                fx.seen.see(Witness::RefusedRemoved);
+                let block = fx.layout.block(event.tag());
+                fx.observed.extend(block.map(Observation::NoMemory));
+            }
             (Do::Over(Then::Fail(other)), purpose, _) => {
                 complain(format!(
                     "{purpose:?} of {:?} was told {other:?}",

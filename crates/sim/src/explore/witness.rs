@@ -99,11 +99,27 @@ pub enum Witness {
     CutOffApart,
     /// The kernel of a node's host answered for its cache agent.
     AnsweredInKernel,
+    /// A node heard of a removal when it had a dirty copy.
+    DirtyRemoved,
+    /// It had clean ones.
+    CleanRemoved,
+    /// It had an event under way.
+    RemovedUnderWay,
+    /// A node heard of a removal and of the next region at once.
+    HeardOfBoth,
+    /// Bytes of a removed region came home.
+    CameNowhere,
+    /// A keeper was asked for a block of a region that it had not heard of.
+    NotHeardYet,
+    /// A thread found that the region of its block was removed.
+    RegionGone,
+    /// It was told so by others.
+    RefusedRemoved,
 }
 
 impl Witness {
     /// All of them.
-    pub const ALL: [Witness; 46] = [
+    pub const ALL: [Witness; 54] = [
         Witness::TwoSharers,
         Witness::TwoReadersLock,
         Witness::RefusedLocked,
@@ -150,6 +166,14 @@ impl Witness {
         Witness::SavedFromLoss,
         Witness::CutOffApart,
         Witness::AnsweredInKernel,
+        Witness::DirtyRemoved,
+        Witness::CleanRemoved,
+        Witness::RemovedUnderWay,
+        Witness::HeardOfBoth,
+        Witness::CameNowhere,
+        Witness::NotHeardYet,
+        Witness::RegionGone,
+        Witness::RefusedRemoved,
     ];
 
     /// Its name in reports: `two-sharers`.

@@ -4,7 +4,7 @@
 
 use super::{Deed, Form, Load, Site, Speaks, mutate};
 use crate::world::Mutation;
-use rackmem_proto::engine::{Access, Do, Plan, Purpose, Stored, Then};
+use rackmem_proto::engine::{self, Access, Do, Plan, Purpose, Stored, Then};
 use rackmem_proto::flowcc::{Accept, Requester};
 use rackmem_proto::wire::{Header, Kind, Tag};
 use rackmem_proto::{Data, Output};
@@ -149,11 +149,11 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
         let (event, tag) = (*event, event.tag());
         match &mut todo {
             Do::Send(output) => self.ask(client, output),
-            Do::Set(status) => {
-                self.cache.install(tag, *status);
+            Do::Set(status) => engine::install(self, tag, |site| {
+                site.cache.install(tag, *status);
                 let copy = Deed::Copy(tag, *status, Some(event.purpose()));
-                self.deeds.push(copy);
-            }
+                site.deeds.push(copy);
+            }),
             Do::Left => self.copies.left(tag),
             Do::Wait | Do::Use | Do::Held => {}
             Do::Over(then) => {

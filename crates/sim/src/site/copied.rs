@@ -10,8 +10,8 @@ use rackmem_proto::call::Parcel;
 use rackmem_proto::engine::keeping::{
     AtKeeper, InPlace, KeptBy, KeptStep, KeptTurn, Way, rescues, way,
 };
-use rackmem_proto::engine::{FlowCc, Gcp, Home, Host, Replicated, ReplicatedHost};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, KeptBlocks, Whereabouts};
+use rackmem_proto::engine::{self, FlowCc, Gcp, Host, Replicated, ReplicatedHost};
+use rackmem_proto::flowcc::{KeptBlocks, Whereabouts};
 use rackmem_proto::wire::{Header, NodeId, OWN_LEN, Own, Record, Tag};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -104,6 +104,14 @@ impl Speaks<Block> for Copied {
             false => Block::len(body),
         }
     }
+
+    fn in_place(&self) -> Option<&InPlace> {
+        Some(&self.in_place)
+    }
+
+    fn in_place_mut(&mut self) -> Option<&mut InPlace> {
+        Some(&mut self.in_place)
+    }
 }
 
 impl ReplicatedHost for Site<Block, Copied> {
@@ -130,21 +138,9 @@ impl ReplicatedHost for Site<Block, Copied> {
 }
 
 impl Site<Block, Copied> {
-    /// With homes that groups keep.
-    #[must_use]
-    pub fn with_kept(mut self, config: HomeConfig) -> Self {
-        self.shards = self.shards.with_kept();
-        self.homes.push(Home::new(HomeAgent::of_groups(config)));
-        self
-    }
-
-    /// A home of so many bytes is there.
-    pub fn lay_out(&mut self, group: u16, bytes: u64) {
-        let blocks = KeptBlocks::of_bytes(bytes);
-        self.part.in_place.lay_out(group, blocks);
-        if let Some(shard) = self.shards.kept() {
-            self.homes[shard].agent.lay_out(group, blocks);
-        }
+    /// It hears what the home that a group keeps has from here on.
+    pub fn hear_of(&mut self, group: u16, blocks: KeptBlocks) {
+        engine::hear(self, group, blocks);
         self.carry_out();
     }
 

@@ -4,12 +4,14 @@ use super::telling::{self, Before};
 use super::{Cache, Form, LockDeed, Locks, Words};
 use crate::world::Mutation;
 use rackmem_proto::Output;
+use rackmem_proto::engine::keeping::InPlace;
 use rackmem_proto::engine::{
-    self, Change, CoherentHost, Copies, Defect, FlowCc, Gcp, Home, Host, Migrating, Note, Part,
-    Payload, Protocols, Purpose, Recovery, Told,
+    self, Change, CoherentHost, Copies, Defect, FlowCc, Gcp, Home, Host, KeptCopies, Migrating,
+    Note, Part, Payload, Protocols, Purpose, Recovery, Told,
 };
 use rackmem_proto::flowcc::{
-    HomeAgent, HomeConfig, Interrupted, LocalStatus, Migration, Settled, ShadowConfig, Shards,
+    HomeAgent, HomeConfig, Interrupted, KeptBlocks, LocalStatus, Migration, Settled, ShadowConfig,
+    Shards, Whereabouts,
 };
 use rackmem_proto::gcp::SEGMENT;
 use rackmem_proto::membership::View;
@@ -63,6 +65,16 @@ pub trait Speaks<B: Form>: Sized {
 
     /// A packet for a part that is not in the engine.
     fn elsewhere(_: &mut Site<B, Self>, _: Part, _: &Header) {}
+
+    /// What it has of homes that groups keep, if there are any.
+    fn in_place(&self) -> Option<&InPlace> {
+        None
+    }
+
+    /// The same.
+    fn in_place_mut(&mut self) -> Option<&mut InPlace> {
+        None
+    }
 }
 
 /// What ships.
@@ -295,6 +307,14 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
         let mut migrating = Migrating::new(shadow, tracked, reported);
         migrating.set_shadow(self.view.shadow, self.view.epoch);
         self.migrating = Some(Box::new(migrating));
+    }
+
+    /// With homes that groups keep.
+    #[must_use]
+    pub fn with_kept(mut self, config: HomeConfig) -> Self {
+        self.shards = self.shards.with_kept();
+        self.homes.push(Home::new(HomeAgent::of_groups(config)));
+        self
     }
 
     /// A packet for its agents, and what it lets go on of a rebuild.
@@ -530,5 +550,43 @@ impl<B: Form, X: Speaks<B>> CoherentHost for Site<B, X> {
         self.settled = Arc::new(self.view);
         let before = std::mem::take(&mut self.before);
         self.deeds.push(Deed::Settled(*change, before));
+    }
+}
+
+impl<B: Form, X: Speaks<B>> KeptCopies for Site<B, X> {
+    fn lay_out(&mut self, group: u16, blocks: KeptBlocks) -> u64 {
+        let in_place = self.part.in_place_mut();
+        let before = in_place.map_or(0, |in_place| {
+            let before = in_place.blocks_of(group).base;
+            in_place.lay_out(group, blocks);
+            before
+        });
+        if let Some(shard) = self.shards.kept() {
+            self.homes[shard].agent.lay_out(group, blocks);
+        }
+        before
+    }
+
+    fn whereabouts(&self, tag: Tag) -> Whereabouts {
+        let in_place = self.part.in_place();
+        in_place.map_or(Whereabouts::Unheard, |in_place| in_place.whereabouts(tag))
+    }
+
+    fn of_home(&self, group: u16) -> Vec<Tag> {
+        let tags = self.cache.tags();
+        tags.filter(|tag| tag.home().group() == Some(group))
+            .collect()
+    }
+
+    fn drop_copy(&mut self, tag: Tag) {
+        if self.cache.status(tag) != LocalStatus::Invalid {
+            self.deeds.push(Deed::Copy(tag, LocalStatus::Invalid, None));
+            self.cache.lower(tag, LocalStatus::Invalid);
+        }
+        self.copies.left(tag);
+    }
+
+    fn defect(&self) -> Option<Defect> {
+        Host::defect(self)
     }
 }

@@ -31,6 +31,10 @@ pub fn late_answer(
     open: [Option<Seq>; 3],
     mutation: Option<Mutation>,
 ) -> Header {
+    let awaited = header.reason == Reason::NoMemory && open[1] == Some(header.seq);
+    if awaited && mutation == Some(Mutation::AwaitGone) {
+        header.reason = Reason::None;
+    }
     let late = match mutation {
         Some(Mutation::AcceptStaleData) => header.flags.has(Flags::DATA),
         Some(Mutation::AcceptLateRefusal) => header.reason != Reason::None,

@@ -13,7 +13,7 @@ use super::run::World;
 use super::thread::Complaint;
 use crate::site::Came;
 use rackmem_proto::abd::{Change, Config, Layout, MEMBERS, Member, Replica};
-use rackmem_proto::flowcc::LocalStatus;
+use rackmem_proto::flowcc::{KeptBlocks, LocalStatus};
 use rackmem_proto::wire::{Copyset, NodeId, Tag};
 
 /// How long it takes until a node knows of a config, at most.
@@ -123,7 +123,8 @@ impl World {
             }
             abd.learn(group, layout, config, fx);
         });
-        state.lay_out(group, blocks * u64::from(block::BLOCK_BYTES));
+        let bytes = blocks * u64::from(block::BLOCK_BYTES);
+        state.hear_of(group, KeptBlocks::of_bytes(bytes));
         state.follow(&mut self.fabric);
     }
 

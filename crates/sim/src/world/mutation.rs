@@ -76,6 +76,10 @@ pub enum Mutation {
     AnswerAndKeep,
     /// What comes home does not come to the kernel that answers for the home.
     ProvideOld,
+    /// A read whose block is on its way home waits for that when there is no such block any more.
+    AwaitGone,
+    /// The region that has the number of a removed one has its addresses.
+    ReuseAddresses,
     /// One of locks, as their host may have it.
     Lock(LockDefect),
     /// One of what the engine does with locks.
@@ -114,6 +118,7 @@ impl Mutation {
         let all = all.chain(&Self::OF_REBUILDS);
         let all = all.chain(&Self::OF_THE_NODE);
         let all = all.chain(&Self::OF_THE_KERNEL);
+        let all = all.chain(&Self::OF_REMOVALS);
         all.chain(&Self::OF_AN_ACCESS).copied()
     }
 
@@ -126,6 +131,15 @@ impl Mutation {
         Mutation::ProvideOld,
         Mutation::Node(Defect::ShowReturned),
         Mutation::Node(Defect::ShowInNext),
+    ];
+
+    /// Those of regions that are removed, and of which caches have copies.
+    pub const OF_REMOVALS: [Mutation; 5] = [
+        Mutation::Node(Defect::KeepRemoved),
+        Mutation::Node(Defect::KeepComing),
+        Mutation::Node(Defect::KeepRefused),
+        Mutation::AwaitGone,
+        Mutation::ReuseAddresses,
     ];
 
     /// Those of what a thread does that found no usable copy.

@@ -1,12 +1,15 @@
-//! The scenarios: of racks whose members stay (`steady`), and of those that fail (`epochs`).
+//! The scenarios: of racks whose members stay (`steady`), of those that fail (`epochs`), and of
+//! those that remove a region (`removed`).
 
 mod epochs;
+mod removed;
 mod steady;
 
 use super::scenario::Op;
 use super::scenario::{Budget, Program, Scenario, Size};
 use crate::world::Owners;
 use epochs::EPOCHS;
+use removed::REMOVED;
 use steady::STEADY;
 
 /// A switch in which two blocks want the same place.
@@ -68,6 +71,7 @@ const BASE: Scenario = Scenario {
     rack: Owners::HomeOnly,
     nodes: 3,
     homes: &[0, 1],
+    kept: &[],
     young: &[],
     late: false,
     programs: &[],
@@ -92,16 +96,19 @@ const SWITCH: Scenario = Scenario {
 /// All of them.
 pub const SCENARIOS: &[Scenario] = &JOINED;
 
-const JOINED: [Scenario; STEADY.len() + EPOCHS.len()] = {
-    let mut all = [BASE; STEADY.len() + EPOCHS.len()];
-    let mut at = 0;
-    while at < all.len() {
-        all[at] = if at < STEADY.len() {
-            STEADY[at]
-        } else {
-            EPOCHS[at - STEADY.len()]
-        };
-        at += 1;
+const COUNT: usize = STEADY.len() + EPOCHS.len() + REMOVED.len();
+
+const JOINED: [Scenario; COUNT] = {
+    let mut all = [BASE; COUNT];
+    let lists = [STEADY, EPOCHS, REMOVED];
+    let (mut at, mut list) = (0, 0);
+    while list < lists.len() {
+        let mut nth = 0;
+        while nth < lists[list].len() {
+            all[at] = lists[list][nth];
+            (at, nth) = (at + 1, nth + 1);
+        }
+        list += 1;
     }
     all
 };
