@@ -61,6 +61,7 @@ fn what_is_home_stays_whoever_dies() {
         replaced,
         reverted,
         untold,
+        removals: _,
     } = sum;
     for seen in [placed, came_home, keepers_died, replaced, reverted, untold] {
         assert!(seen > 0, "{sum:?}");

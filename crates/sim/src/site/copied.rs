@@ -43,6 +43,9 @@ struct Turn {
     step: KeptStep,
     /// An operation is under way for it.
     asked: bool,
+    /// Its line cannot be asked for: what this node has heard of the group and of its home is not
+    /// of the same region.
+    waits: bool,
     /// What a majority is to get.
     keeps: Option<Block>,
     stays: Vec<Deed<Block>>,
@@ -89,9 +92,24 @@ impl Copied {
         self.effects.extend(effects);
     }
 
-    fn begin(&mut self, command: Command, value: Vec<u8>) {
+    /// Begins an operation on a block's line, while the group is of the block's region: the
+    /// library's `operate_in_region`. False: it is not.
+    fn begin(&mut self, tag: Tag, command: impl FnOnce(Tag) -> Command, value: Vec<u8>) -> bool {
+        let first = self.in_place.line(tag).map(|(_, first)| first);
+        let group = tag.home().group();
+        let config = group.and_then(|group| self.memory.abd.config(group));
+        let of_it =
+            config.is_some_and(|config| Some(config.first) == first && !config.is_removed());
+        let Some(line) = line(tag).filter(|_| of_it) else {
+            return false;
+        };
         self.memory.lines.operands.begin(KEEPER, value, 0);
-        self.act(|abd, fx| abd.command(KEEPER, command, fx));
+        self.act(|abd, fx| abd.command(KEEPER, command(line), fx));
+        true
+    }
+
+    fn is_here(&self, tag: Tag) -> bool {
+        self.in_place.whereabouts(tag) == Whereabouts::Here
     }
 }
 
@@ -180,6 +198,9 @@ impl Site<Block, Copied> {
 
     /// Carries out what copies want done, and serves what waits as far as that goes by itself.
     pub fn carry_out(&mut self) {
+        if let Some(turn) = &mut self.part.turn {
+            turn.waits = false;
+        }
         loop {
             for effect in std::mem::take(&mut self.part.effects) {
                 match effect {
@@ -197,7 +218,7 @@ impl Site<Block, Copied> {
             }
             let turn = self.part.turn.take().or_else(|| self.next_turn());
             let Some(turn) = turn else { return };
-            if turn.asked {
+            if turn.asked || turn.waits {
                 self.part.turn = Some(turn);
                 return;
             }
@@ -213,7 +234,7 @@ impl Site<Block, Copied> {
             keeps: self.view.keeper() == Some(self.id),
             frozen: !rescues(&header) && home.frozen(),
             in_place: self.part.in_place.has(header.tag, self.view.epoch)
-                || line(header.tag).is_none(),
+                || !self.part.is_here(header.tag),
         };
         let (turn, step) = KeptTurn::begin(header, at, Host::defect(self));
         Some(Turn {
@@ -221,6 +242,7 @@ impl Site<Block, Copied> {
             body,
             step,
             asked: false,
+            waits: false,
             keeps: None,
             stays: Vec::new(),
         })
@@ -229,8 +251,11 @@ impl Site<Block, Copied> {
     fn go_on_with(&mut self, mut turn: Turn) -> Option<Turn> {
         match turn.step {
             KeptStep::Take(tag) => {
-                self.part.begin(Command::Take(line(tag)?), Vec::new());
-                turn.asked = true;
+                turn.asked = self.part.begin(tag, Command::Take, Vec::new());
+                if !turn.asked {
+                    // Its region may have been removed meanwhile.
+                    turn.step = turn.turn.taken(!self.part.is_here(tag));
+                }
             }
             KeptStep::Serve => {
                 let begun = self.deeds.len();
@@ -246,12 +271,16 @@ impl Site<Block, Copied> {
                 turn.step = turn.turn.served(answers, Host::defect(self));
                 turn.stays = stays;
             }
+            // Of a removed region nobody has to have anything.
+            KeptStep::Keep(tag) if !self.part.is_here(tag) => {
+                turn.step = turn.turn.kept(KeptBy::Majority, true);
+            }
             KeptStep::Keep(tag) => {
                 let block = self.memory.block(tag).clone();
                 let bytes = to_line(&block);
                 turn.keeps = Some(block);
-                self.part.begin(Command::Write(line(tag)?), bytes);
-                turn.asked = true;
+                turn.asked = self.part.begin(tag, Command::Write, bytes);
+                turn.waits = !turn.asked;
             }
             KeptStep::Leave => {
                 self.deeds.append(&mut turn.stays);
@@ -275,23 +304,27 @@ impl Site<Block, Copied> {
         let frozen = self.homes[self.shards.of(header.tag)].agent.frozen();
         let rescued = rescues(header) && frozen;
         let how = if rescued { Came::Rescued } else { Came::Home };
+        let in_place = &self.part.in_place;
+        let gone = |tag| in_place.whereabouts(tag) != Whereabouts::Here;
         let (tag, came) = match turn.step {
             KeptStep::Take(tag) => {
-                turn.step = turn.turn.taken(done);
+                turn.step = turn.turn.taken(done || gone(tag));
                 (tag, Came::Placed)
             }
             KeptStep::Keep(tag) => {
-                let by = if done {
+                let home = done || gone(tag);
+                let by = if home {
                     KeptBy::Majority
                 } else {
                     KeptBy::Failed
                 };
-                turn.step = turn.turn.kept(by, done);
+                turn.step = turn.turn.kept(by, home);
                 (tag, how)
             }
             _ => return,
         };
-        if !done {
+        if !done || gone(tag) {
+            turn.keeps = None;
             return;
         }
         let kept = turn.keeps.take();

@@ -101,6 +101,8 @@ const INCARNATION: u64 = super::CHUNKS as u64 * CHUNK;
 
 /// Blocks of a home that a group keeps.
 pub const KEPT: u32 = 256;
+/// Bytes of addresses that a region of such a home has.
+pub const REGION: u64 = KEPT as u64 * BLOCK_BYTES as u64;
 /// Bytes of a line, which has the words of a block.
 pub const LINE: u32 = WORDS as u32 * 8;
 /// Of four blocks of a world with copies, the first two are of a group whose memory survives at
@@ -120,10 +122,13 @@ pub fn kept(number: u32, group: u16) -> Tag {
     Tag(home.0 + u64::from(number % KEPT) * u64::from(BLOCK_BYTES))
 }
 
-/// The line of a block that a group keeps.
+/// The line of a block that a group keeps: each region of its home has the same.
 pub fn line(tag: Tag) -> Option<Tag> {
-    let (group, nth) = (tag.home().group()?, tag.offset() / u64::from(BLOCK_BYTES));
-    (nth < KEPT.into()).then(|| Tag(first_line(group).0 + nth * u64::from(LINE)))
+    let (group, nth) = (
+        tag.home().group()?,
+        tag.offset() % REGION / u64::from(BLOCK_BYTES),
+    );
+    Some(Tag(first_line(group).0 + nth * u64::from(LINE)))
 }
 
 /// The home of the world's block number `number`: homes take turns.
@@ -147,7 +152,7 @@ pub fn incarnation(tag: Tag) -> u32 {
 /// The number of a tag.
 pub fn number(tag: Tag, homes: u16) -> u32 {
     if !tag.home().is_own() {
-        return (tag.offset() / u64::from(BLOCK_BYTES)) as u32;
+        return (tag.offset() % REGION / u64::from(BLOCK_BYTES)) as u32;
     }
     let offset = tag.offset() % INCARNATION;
     (offset / u64::from(BLOCK_BYTES)) as u32 * u32::from(homes) + u32::from(tag.home().0)

@@ -108,6 +108,12 @@ impl World {
     }
 
     fn check_block(&mut self, tag: Tag) -> Result<(), Box<Violation>> {
+        if self.oracle.is_removed(tag) {
+            let broken = self.check_removed(tag).map(|it| (it.promise, it.detail));
+            return broken.map_or(Ok(()), |(promise, detail)| {
+                Err(self.violation(promise, detail, Subject::Block(tag)))
+            });
+        }
         let Some(state) = self.state(tag) else {
             return Ok(());
         };
@@ -205,7 +211,7 @@ impl World {
             let subject = Subject::Rack;
             return Err(self.violation(("linearizable", "§2.1"), detail, subject));
         }
-        let lossless = !self.config.failures.any();
+        let lossless = !self.config.failures.any() && self.config.removals == 0;
         if lossless && self.oracle.sum() != self.oracle.stores() {
             let (sum, stores) = (self.oracle.sum(), self.oracle.stores());
             let detail = format!("{stores} stores, counters add up to {sum}");

@@ -71,6 +71,8 @@ pub struct Config {
     pub nodes: u16,
     /// How many nodes have a copy of each block but every fourth; with 0, each is a node's own.
     pub copies: u8,
+    /// How often a region is removed whose blocks groups keep, and another one has its number.
+    pub removals: u32,
     /// Of these, the first so many are homes of blocks; zero stands for all.
     pub homes: u16,
     /// Application threads of a node, each with its requester.
@@ -184,6 +186,7 @@ impl Default for Config {
             rack: Owners::HomeOnly,
             nodes: 3,
             copies: 0,
+            removals: 0,
             homes: 0,
             threads: 2,
             blocks: 5,

@@ -9,6 +9,7 @@ use super::block::{self, COUNTERS, counters};
 use super::config::Config as WorldConfig;
 use super::fabric::Occurrence;
 use super::node::{Condition, WorldNode};
+use super::removals::RemovalsSeen;
 use super::run::World;
 use super::thread::Complaint;
 use crate::site::Came;
@@ -17,7 +18,7 @@ use rackmem_proto::flowcc::{KeptBlocks, LocalStatus};
 use rackmem_proto::wire::{Copyset, NodeId, Tag};
 
 /// How long it takes until a node knows of a config, at most.
-const NEWS: u64 = 60_000;
+pub(super) const NEWS: u64 = 60_000;
 /// Groups of a world with copies.
 const GROUPS: u16 = block::WRITES + 1;
 
@@ -36,6 +37,8 @@ pub struct CopiesSeen {
     pub reverted: u64,
     /// Of these, blocks whose writes survive: what was newer had not been told.
     pub untold: u64,
+    /// Of regions that are removed.
+    pub removals: RemovalsSeen,
 }
 
 impl CopiesSeen {
@@ -47,12 +50,15 @@ impl CopiesSeen {
         self.replaced += other.replaced;
         self.reverted += other.reverted;
         self.untold += other.untold;
+        self.removals.add(&other.removals);
     }
 }
 
 /// The groups of a world.
 pub struct Copies {
-    configs: Vec<Config>,
+    pub(super) configs: Vec<Config>,
+    /// What the home of each has.
+    pub(super) blocks: Vec<KeptBlocks>,
     whole: bool,
     pub seen: CopiesSeen,
 }
@@ -72,6 +78,7 @@ impl Copies {
         };
         Copies {
             configs: (0..GROUPS).filter_map(first).collect(),
+            blocks: vec![KeptBlocks::of_bytes(block::REGION); GROUPS.into()],
             whole: true,
             seen: CopiesSeen::default(),
         }
@@ -87,8 +94,9 @@ impl World {
     pub(super) fn start_groups(&mut self) {
         for node in 0..self.nodes.len() {
             for group in 0..self.copies.configs.len() {
-                let config = self.copies.configs[group];
+                let (config, blocks) = (self.copies.configs[group], self.copies.blocks[group]);
                 self.learn_group(node as NodeId, group as u16, &config);
+                self.hear_of_region(node as NodeId, group as u16, blocks);
             }
         }
     }
@@ -96,8 +104,14 @@ impl World {
     /// A node hears of all groups.
     pub(super) fn tell_groups(&mut self, node: NodeId) {
         for group in 0..self.copies.configs.len() {
+            if self.config.removals > 0 {
+                self.tell_group(node, group as u16);
+                continue;
+            }
             let (config, after) = (self.copies.configs[group], self.random.below(NEWS));
             let news = Occurrence::Group(node, group as u16, Box::new(config));
+            self.fabric.schedule(after, news);
+            let news = Occurrence::Hear(node, group as u16, self.copies.blocks[group]);
             self.fabric.schedule(after, news);
         }
     }
@@ -112,19 +126,24 @@ impl World {
         let state = &mut self.nodes[at];
         let life = state.view.incarnations[at].into();
         let (member, blocks) = (Member { node, life }, u64::from(block::KEPT));
+        // Old news: copies of a removed region would begin again.
+        let known = state.part.memory.abd.config(group);
+        if known.is_some_and(|known| known.number > config.number) {
+            return;
+        }
         let Some(layout) = Layout::new(block::LINE, blocks * u64::from(block::LINE)) else {
             return;
         };
         state.part.memory.lines.lay_out(group, layout);
         state.part.act(|abd, fx| {
             abd.fence_by_epochs(group);
+            abd.end_removed(group, config, fx);
             if config.role(member).is_some() && abd.life(group) != Some(life) {
                 abd.keep(group, life, Replica::new(false));
             }
             abd.learn(group, layout, config, fx);
         });
-        let bytes = blocks * u64::from(block::BLOCK_BYTES);
-        state.hear_of(group, KeptBlocks::of_bytes(bytes));
+        state.carry_out();
         state.follow(&mut self.fabric);
     }
 
@@ -136,7 +155,10 @@ impl World {
                 return false;
             };
             let state = &self.nodes[usize::from(node)];
-            let away = without.contains(node) || self.fabric.parted.contains(node);
+            // One that has not heard keeps copies of a removed region.
+            let known = state.part.memory.abd.config(group);
+            let of_it = known.is_some_and(|known| known.first == config.first);
+            let away = !of_it || without.contains(node) || self.fabric.parted.contains(node);
             !away
                 && state.standing == Condition::Up
                 && state.part.memory.abd.life(group) == Some(life)
@@ -149,9 +171,9 @@ impl World {
     /// Whether these nodes may die: a majority of the copies of each group is elsewhere.
     pub(super) fn are_spare(&self, nodes: Copyset) -> bool {
         let configs = (0..).zip(&self.copies.configs);
-        configs
-            .into_iter()
-            .all(|(group, config)| config.is_quorum(self.there(group, nodes)))
+        configs.into_iter().all(|(group, config)| {
+            config.is_removed() || config.is_quorum(self.there(group, nodes))
+        })
     }
 
     /// The members of groups change, as nodes die and come back.
@@ -174,6 +196,9 @@ impl World {
 
     fn next_change(&self, group: u16) -> Option<Change> {
         let config = &self.copies.configs[usize::from(group)];
+        if config.is_removed() {
+            return None;
+        }
         let lives = |member: &Member| {
             let incarnation = self.view.incarnation(member.node).map(u64::from);
             incarnation == Some(member.life)
@@ -239,7 +264,7 @@ impl World {
             let seen = &mut self.copies.seen;
             seen.placed += u64::from(came == Came::Placed);
             seen.came_home += u64::from(came == Came::Home);
-            if self.nodes[at].standing != Condition::Up {
+            if self.nodes[at].standing != Condition::Up || self.oracle.is_removed(tag) {
                 continue;
             }
             let action = match came {

@@ -11,6 +11,7 @@ use super::trace::Trace;
 use crate::site::Load;
 use rackmem_proto::Output;
 use rackmem_proto::abd::Config;
+use rackmem_proto::flowcc::KeptBlocks;
 use rackmem_proto::gcp::SEGMENT;
 use rackmem_proto::membership::View;
 use rackmem_proto::membership::host;
@@ -49,6 +50,8 @@ pub enum Occurrence {
     Tick(NodeId),
     /// A node learns who keeps a group's copies.
     Group(NodeId, u16, Box<Config>),
+    /// A node learns what the home has that a group keeps.
+    Hear(NodeId, u16, KeptBlocks),
     /// A member learns who belongs to the rack.
     Learn(NodeId, Box<View>),
     /// The rack's members change, or something breaks or is mended.

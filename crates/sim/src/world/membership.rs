@@ -39,6 +39,10 @@ pub enum Change {
     Heal,
     /// The slow node is slow no more.
     Hasten,
+    /// The region of this group is removed.
+    Remove(u16),
+    /// Another one has its number.
+    NextRegion(u16),
 }
 
 /// What has happened to a rack.
@@ -104,6 +108,8 @@ impl World {
             Change::Exclude(planned) => self.exclude(planned),
             Change::AdmitNode(node) => self.admit(node),
             Change::AdmitSwitch => self.admit_switch(),
+            Change::Remove(group) => self.remove_region(group),
+            Change::NextRegion(group) => self.next_region(group),
             Change::Heal => {
                 self.fabric.parted = Copyset::EMPTY;
                 self.fabric.tell(|| "the network is whole again".into());

@@ -7,8 +7,10 @@ use super::mutation::Mutation;
 use super::node::WorldNode;
 use super::run::World;
 use rackmem_proto::call::Call;
+use rackmem_proto::engine::KeptCopies;
 use rackmem_proto::engine::LockHost;
 use rackmem_proto::flowcc::Rebuild;
+use rackmem_proto::flowcc::Whereabouts;
 use rackmem_proto::membership::host;
 use rackmem_proto::switch::{SWITCH, SwitchProgram};
 use rackmem_proto::wire::{
@@ -123,11 +125,16 @@ impl WorldNode {
         self.mutation == Some(mutation)
     }
 
+    /// Whether a block is of a region that is removed, as far as this node has heard.
+    pub fn is_gone(&self, tag: Tag) -> bool {
+        !tag.home().is_own() && self.whereabouts(tag) == Whereabouts::Gone
+    }
+
     /// Whether a block's home is in the rack, in the incarnation that has the block, or in any.
     pub fn reaches(&self, tag: Tag) -> bool {
         match self.mutation {
             Some(Mutation::ForgetIncarnation) => tag.home().lives_with(self.view.live),
-            _ => self.is_current(tag),
+            _ => self.is_current(tag) && !self.is_gone(tag),
         }
     }
 

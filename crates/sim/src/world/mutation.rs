@@ -142,6 +142,14 @@ impl Mutation {
         Mutation::ReuseAddresses,
     ];
 
+    /// Of these, those that worlds in which regions are removed show.
+    pub const OF_REMOVALS_IN_WORLDS: [Mutation; 4] = [
+        Mutation::Node(Defect::KeepRemoved),
+        Mutation::Node(Defect::KeepComing),
+        Mutation::Node(Defect::KeepRefused),
+        Mutation::ReuseAddresses,
+    ];
+
     /// Those of what a thread does that found no usable copy.
     pub const OF_AN_ACCESS: [Mutation; 11] = [
         Mutation::Node(Defect::InstallInPart),

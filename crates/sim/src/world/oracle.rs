@@ -9,6 +9,7 @@
 //! of the block begins.
 
 use super::block::{COUNTERS, counters, word_of};
+use rackmem_proto::abd::GROUPS;
 use rackmem_proto::wire::Tag;
 use std::collections::BTreeMap;
 
@@ -36,11 +37,19 @@ pub struct Oracle {
     stores: u64,
     /// Memory that homes have given out, and how long each object is.
     given: BTreeMap<Tag, u64>,
+    /// By group, where addresses begin that are of no removed region.
+    pub removed: [u64; GROUPS],
 }
 
 impl Oracle {
     fn known(&mut self, tag: Tag) -> &mut Known {
         self.blocks.entry(tag).or_default()
+    }
+
+    /// Whether a block is of a region that is removed.
+    pub fn is_removed(&self, tag: Tag) -> bool {
+        let group = tag.home().group().map(usize::from);
+        group.is_some_and(|group| tag.offset() < self.removed[group])
     }
 
     /// Whether a copy is current.

@@ -13,6 +13,7 @@ use super::node::WorldNode;
 use super::oracle::Oracle;
 use super::random::Random;
 use super::record::Record;
+use super::removals;
 use super::scene::Watcher;
 use super::switch_host::SwitchHost;
 use super::thread::{Around, Complaint, Thread, Work};
@@ -120,6 +121,8 @@ pub struct World {
     pub(super) keeping: Option<Keeping>,
     /// The groups that keep blocks, where there are any.
     pub(super) copies: Copies,
+    /// Regions that are to be removed.
+    pub(super) removals: VecDeque<(u64, u16)>,
     /// Changes of the rack that are still to come.
     pub(super) changes: u32,
     pub(super) broken: Broken,
@@ -194,6 +197,7 @@ impl World {
         let all = (0..config.nodes).fold(Copyset::EMPTY, Copyset::with);
         let view = View::first(all, config.has_switch());
         let mut plan_random = Random::new(seed ^ 0x5eed_fa11);
+        let mut removing = Random::new(seed ^ 0x5eed_90e5);
         let mut world = World {
             seed,
             config: *config,
@@ -215,6 +219,7 @@ impl World {
             locking: Locking::new(seed, config),
             keeping: config.has_keepers().then(|| Keeping::new(&view)),
             copies: Copies::new(config),
+            removals: removals::plan(config.removals, |n| removing.below(n)).into(),
             changes: 0,
             broken: Broken::default(),
             died: Copyset::EMPTY,
@@ -329,6 +334,7 @@ impl World {
                 self.deliver(&packet);
             }
             Occurrence::Learn(member, view) => self.learn(member, &view),
+            Occurrence::Hear(node, group, blocks) => self.hear_of_region(node, group, blocks),
             Occurrence::Group(node, group, config) => self.learn_group(node, group, &config),
             Occurrence::Change(change) => self.change(change),
         }
@@ -384,6 +390,9 @@ impl World {
     pub(super) fn look_after(&mut self, id: NodeId) {
         self.hear_of_locks(id);
         self.hear_of_blocks(id);
+        if let Some(tag) = self.nodes[usize::from(id)].seen.came_nowhere.take() {
+            self.came_nowhere(tag);
+        }
         for settling in std::mem::take(&mut self.nodes[usize::from(id)].seen.settlings) {
             self.judge(id, &settling);
         }
@@ -471,12 +480,14 @@ impl World {
             self.plan.pop_front();
             self.change_after(next.after, Change::Break(next));
         }
+        self.begin_removals(done, all);
         if self.leaving.is_some() {
             self.go_on_leaving();
         }
         let nodes = self.config.nodes;
         let held = self.keeping.as_ref().is_some_and(|it| it.busy(nodes));
         let held = held || !self.copies.are_whole();
+        let held = held || !self.removals.is_empty();
         let broken = held || self.changes > 0 || !self.plan.is_empty() || self.leaving.is_some();
         if self.calm.is_none() && (done * 4 >= all * 3 && !broken || now > FAULTS_END) {
             self.fabric.calm_down();
@@ -491,6 +502,7 @@ impl World {
         }
         // Nobody is left to wait for: what has not happened by now does not happen.
         self.plan.clear();
+        self.removals.clear();
         if broken || self.moving() || !self.stable() {
             return Ok(false);
         }
@@ -527,7 +539,11 @@ impl World {
             Some(Mutation::ForgetIncarnation) => 1,
             _ => self.view.incarnations[usize::from(home)],
         };
-        self.config.tag(number, incarnation)
+        let tag = self.config.tag(number, incarnation);
+        match self.config.group(number) {
+            Some(group) => Tag(tag.0 + self.copies.blocks[usize::from(group)].base),
+            None => tag,
+        }
     }
 
     fn report(&self) -> Report {
@@ -553,7 +569,7 @@ impl World {
                 mixed_lists_lost: self.fabric.mixed_lists_lost,
                 ..self.locking.locked.seen
             },
-            copies: self.copies.seen,
+            copies: self.copies_seen(),
             time: self.fabric.now,
             trace: self.fabric.trace.hash(),
         }

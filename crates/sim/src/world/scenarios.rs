@@ -41,6 +41,7 @@ const BASE: Config = Config {
     rack: Owners::HomeOnly,
     nodes: 4,
     copies: 0,
+    removals: 0,
     homes: 3,
     threads: 2,
     blocks: 5,

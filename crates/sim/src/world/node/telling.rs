@@ -21,6 +21,13 @@ pub struct Seen {
     pub accepted: Vec<Tag>,
     /// A block that the packet at hand has put in place here, for a requester that keeps no copy.
     pub stored: Option<Tag>,
+    /// Operations that were refused, since their region is removed, and those on blocks of such a
+    /// region, by threads that have not heard.
+    pub refused: u64,
+    /// See there.
+    pub unheard: u64,
+    /// A block of a removed region that has been put in place at home.
+    pub came_nowhere: Option<Tag>,
     /// What has become of entries.
     pub settlings: Vec<Settling>,
 }
@@ -30,7 +37,12 @@ impl WorldNode {
         let id = self.id;
         match note {
             Note::Asked { recalled, .. } => self.seen.recalled += u64::from(recalled),
-            Note::Stored(tag) => fabric.note(id, tag, "segment home"),
+            Note::Stored(tag) => {
+                fabric.note(id, tag, "segment home");
+                if self.is_gone(tag) {
+                    self.seen.came_nowhere = Some(tag);
+                }
+            }
             Note::StoredInPlace(tag) => {
                 fabric.note(id, tag, "stored at home");
                 self.seen.stored = Some(tag);

@@ -127,6 +127,15 @@ impl Thread {
         }
         self.judged.done = Some(Done { tag, stale: None });
         let words = around.node.words(tag, cached);
+        if around.oracle.is_removed(tag) {
+            // Nobody is promised anything, and nobody keeps it.
+            if action.writes() {
+                words[block::word_of(counter)] += 1 << 32;
+            }
+            around.node.seen.unheard += 1;
+            self.judged.told.clear();
+            return;
+        }
         if action.looks() && !around.oracle.agrees(tag, words) {
             let saw = block::counters(words);
             let expected = around.oracle.expected(tag);
@@ -253,6 +262,9 @@ impl Thread {
         let Some(Operation::Access(_, counter, _)) = self.operation else {
             return;
         };
+        if around.oracle.is_removed(tag) {
+            return;
+        }
         let floor = around.oracle.floor(tag)[counter % COUNTERS];
         let lost = self.judged.told.iter().find(|(_, value)| *value > floor);
         if let Some((_, value)) = lost {
@@ -321,7 +333,7 @@ impl Thread {
         let Some((tag, shared)) = self.client.holding() else {
             return;
         };
-        if !around.oracle.hold(tag, shared) {
+        if !around.oracle.hold(tag, shared) && !around.oracle.is_removed(tag) {
             self.judged.complaint.get_or_insert(Complaint {
                 promise: ("locks exclude", "§6"),
                 tag,

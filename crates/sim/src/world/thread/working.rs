@@ -58,6 +58,13 @@ impl Thread {
             return false;
         };
         if let Some((tag, _)) = self.brings {
+            // It was nobody's when this node gave it up.
+            if around.node.is_gone(tag) {
+                self.brings = None;
+                self.target = None;
+                self.gone(around);
+                return true;
+            }
             return self.bring_home(tag, around);
         }
         let target = self.target.filter(|&tag| around.node.reaches(tag));
@@ -203,7 +210,10 @@ impl Thread {
         };
         let kept = matches!(operation, Operation::Access(..) | Operation::Hold(..));
         if let (true, Some(group)) = (kept, self.config.group(number)) {
-            return Some(block::kept(number, group));
+            let blocks = around.node.part.in_place.blocks_of(group);
+            let there = blocks.bytes > 0 || self.config.removals == 0;
+            let tag = Tag(block::kept(number, group).0 + blocks.base);
+            return there.then_some(tag);
         }
         let mut incarnation = around.node.view.incarnation(home)?;
         if self.config.mutation == Some(Mutation::ForgetIncarnation) {
@@ -298,6 +308,21 @@ impl Thread {
     pub(super) fn failed(&mut self, event: &Access, reason: Reason, around: &mut Around<'_>) {
         let (tag, purpose) = (self.about(event), event.purpose());
         match (reason, purpose) {
+            // An eviction ends, and the copy is nobody's.
+            (Reason::NoMemory | Reason::Refused, _)
+                if around.oracle.is_removed(tag) && !purpose.evicts() =>
+            {
+                around.node.seen.refused += 1;
+                match purpose {
+                    Purpose::Probe => self.arrived(tag, around),
+                    // The store says so.
+                    _ => {
+                        self.brings = None;
+                        self.target = None;
+                        self.gone(around);
+                    }
+                }
+            }
             (Reason::Full, _) => {
                 self.call += 1;
                 self.finish(around);
