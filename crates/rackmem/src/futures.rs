@@ -7,10 +7,13 @@
 //! | [`Node::snapshot_async`], [`Node::update_async`] | [`Node::snapshot`], [`Node::update`] |
 //! | [`Object::read_async`], [`read_versioned_async`](Object::read_versioned_async), [`read_if_newer_async`](Object::read_if_newer_async), [`write_async`](Object::write_async), [`write_if_async`](Object::write_if_async), [`update_async`](Object::update_async) | [`Object::read`], `read_versioned`, `read_if_newer`, `write`, `write_if`, `update` |
 //! | [`Replicated::read_async`], [`write_async`](Replicated::write_async) | [`Replicated::read`], `write` |
+//! | [`Domain::read_async`], [`set_async`](Domain::set_async), [`quiesce_async`](Domain::quiesce_async), [`enter_async`](Domain::enter_async), [`writer_async`](Domain::writer_async) | [`Domain::read`], `set`, `quiesce`, `enter`, `writer` |
+//! | [`Pinned::get_async`], [`DomainWriter::get_async`], [`set_async`](DomainWriter::set_async), [`update_async`](DomainWriter::update_async) | [`Pinned::get`], [`DomainWriter::get`], `set`, `update` |
 //! | [`Mutex::lock_async`], [`RwLock::read_async`], [`RwLock::write_async`] | [`Mutex::lock`], [`RwLock::read`], `write` |
 //!
 //! Any executor drives them: they need no runtime and no timer of one. Each does what its call
-//! does, is linearizable as it is, and has its errors.
+//! does, promises what that does (it is linearizable, or as old as the bound allows), and has its
+//! errors.
 //!
 //! ```
 //! # use std::future::Future;
@@ -67,9 +70,17 @@
 //!   writer is made again, as [`Retry`](crate::object::Retry) says (SABRes §5.1),
 //!   and where the home dies the future ends as the call does: by an error, or,
 //!   for objects with copies, by the answer of whoever serves them next.
+//! - **Bounded memory**: an item of which there is a copy, in a domain that has heard lately enough
+//!   of its home, is ready at the first poll. Otherwise the home is asked, for the item or for what
+//!   was written; many that find the node late ask once or a few times, not each
+//!   (BI §3.3). A read by a future is a section of its own. One of
+//!   [`enter_async`](Domain::enter_async) goes on while the task awaits other things,
+//!   and is as long as any: a task that is not polled in time is told so by
+//!   [`AccessError::Stale`](crate::AccessError::Stale), and nobody waits for it.
 //! - **Dropping a future** leaves nothing locked. A lock that came at that moment goes on to the
-//!   next one. An operation on a block, an object or a line has taken effect, all of it, or it has
-//!   not, and nobody says which; of a line it may later. A change that had not begun is not made.
+//!   next one. An operation on a block, an object, a line or an item has taken effect, all of it,
+//!   or it has not, and nobody says which; of a line or an item it may later.
+//!   A change that had not begun is not made.
 //! - **What a future does with a value** (`f` of `update_async`) is done by that thread if the
 //!   block has to come or an object's home is asked. It must be short and must not use the rack, as
 //!   with the call. If it panics, whoever awaits the future does.
@@ -78,19 +89,21 @@
 //!   stand in one line.
 //! - **When something fails** the future ends by the call's error, in the call's time:
 //!   a closed rack ends all of them, and `patience` is counted from the first poll.
-//!   A question to an object's home or to those that have copies of a line has so long to wait for
-//!   its turn, and as long for its answer.
-//!   A poll blocks for a moment in two cases only:
-//!   a lock in a region with copies whose last holder has died, and leaving a lock whose writes
-//!   survive.
-//! - **Bounds**: 4,096 operations on blocks, objects and lines at a time, and as many tasks that
-//!   wait at locks, for each node; then
+//!   A question to the home of an object or item or to those that have copies of a line has so long
+//!   to wait for its turn, and as long for its answer.
+//!   A poll blocks for a moment in three cases only:
+//!   a lock in a region with copies whose last holder has died, leaving a lock whose writes
+//!   survive, and the first writer of a domain, who looks for the lock by its name.
+//! - **Bounds**: 4,096 operations on blocks, objects, lines and items at a time,
+//!   and as many tasks that wait at locks, for each node; then
 //!   [`AccessError::TooManyAsked`](crate::AccessError::TooManyAsked).
 //!   They are begun in the order in which they were polled first.
-//! - **Not here**: transactions, [maps](crate::object::Map), making and freeing of objects, and
-//!   bounded memory have calls only. An [arena](crate::bounded::Arena) has nothing to wait for:
+//! - **Not here**: transactions, [maps](crate::object::Map), making and freeing of objects have
+//!   calls only. An [arena](crate::bounded::Arena) has nothing to wait for:
 //!   what is read there is in memory that this process has mapped.
 
+#[cfg(doc)]
+use crate::bounded::{Domain, DomainWriter, Pinned};
 #[cfg(doc)]
 use crate::coherent::shared::Shared;
 #[cfg(doc)]

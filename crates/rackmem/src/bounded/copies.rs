@@ -1,6 +1,7 @@
 //! A node's copies of a region, how old they may be, and how they hear what was modified.
 
-use super::counter::{Deadline, Moment};
+use super::asking::Quiescing;
+use super::counter::{self, Deadline, Moment};
 use super::places::Places;
 use crate::bytes::value::Value;
 use crate::error::{AccessError, RackError};
@@ -8,12 +9,12 @@ use crate::host::askers::{Asks, REST};
 use crate::host::bounded::BoundedCounters;
 use crate::node::Node;
 use rackmem_fabric::Whole;
-use rackmem_proto::bi::cached::{BiAsk, BiReply, Hearing, HeldItem, asks_again};
-use rackmem_proto::bi::{BiClock, Bound, Tick};
+use rackmem_proto::bi::cached::{BiReply, Hearing, HeldItem, Question, asks_again};
+use rackmem_proto::bi::{BiClock, Bound, ReadSection, Tick};
 use rackmem_proto::wire::{Reason, Tag};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 /// Questions without a section between them after which nobody asks: the next section does.
@@ -21,6 +22,8 @@ const IDLE: u8 = 8;
 
 /// See the module.
 pub(super) struct Copies<T> {
+    /// These copies, for futures, which live as long as they like.
+    me: Weak<Self>,
     pub node: Node,
     pub region: Tag,
     /// Bytes of an item at its home.
@@ -38,7 +41,10 @@ pub(super) struct Copies<T> {
     pub deadline: Deadline,
     /// Questions since a section began.
     unused: AtomicU8,
-    asking: Mutex<()>,
+    /// One thread asks for all that are in calls.
+    pub asking: Mutex<()>,
+    /// What was heard is worked off by one at a time.
+    hearing: Mutex<()>,
 }
 
 impl<T> std::fmt::Debug for Copies<T> {
@@ -59,7 +65,8 @@ impl<T: Value> Copies<T> {
         (bound, period): (Bound, Duration),
     ) -> Result<Arc<Self>, AccessError> {
         let nanos = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
-        let copies = Copies {
+        let copies = Arc::new_cyclic(|me| Copies {
+            me: me.clone(),
             node: node.clone(),
             region,
             line,
@@ -74,13 +81,18 @@ impl<T: Value> Copies<T> {
             deadline: Deadline::default(),
             unused: AtomicU8::new(IDLE),
             asking: Mutex::new(()),
-        };
+            hearing: Mutex::new(()),
+        });
         let patience = copies.patience();
         copies.quiesce(|_| false, patience)?;
-        let copies = Arc::new(copies);
         let asks: Arc<dyn Asks> = copies.clone();
         node.inner.access.agents.bounded.askers.add(&asks);
         Ok(copies)
+    }
+
+    /// See [`Copies`].
+    pub fn shared(&self) -> Option<Arc<Self>> {
+        self.me.upgrade()
     }
 
     /// How long a thread waits for an answer.
@@ -105,6 +117,12 @@ impl<T: Value> Copies<T> {
         Tick(self.quiesced.load(SeqCst))
     }
 
+    /// Whether a quiescence is of a moment since now.
+    pub fn since_now(&self) -> impl Fn(Tick) -> bool + Send + use<T> {
+        let now = self.now();
+        move |quiesced| quiesced > now
+    }
+
     #[cfg(test)]
     pub fn set_quiesced(&self, tick: Tick) {
         self.quiesced.store(tick.0, SeqCst);
@@ -126,16 +144,16 @@ impl<T: Value> Copies<T> {
     }
 
     /// Whether there is such an item.
-    fn check(&self, index: usize) -> Result<(), AccessError> {
+    pub fn check(&self, index: usize) -> Result<(), AccessError> {
         let of = self.items.len();
         let (at, len) = (index, 1);
         let outside = AccessError::OutOfBounds { at, len, of };
         (index < of).then_some(()).ok_or(outside)
     }
 
-    /// An item, from the copy if there is one.
+    /// The copy of an item, if there is one.
     #[inline]
-    pub fn get(&self, index: usize) -> Result<T, AccessError> {
+    pub fn here(&self, index: usize) -> Option<T> {
         let mut value = T::new_zeroed();
         let bytes = value.as_mut_bytes();
         let here = self.items.read(index, |at, word| {
@@ -143,22 +161,53 @@ impl<T: Value> Copies<T> {
             let len = bytes.len().min(8);
             bytes[..len].copy_from_slice(&word.to_ne_bytes()[..len]);
         });
-        match here {
-            true => {
+        here.then_some(value)
+    }
+
+    /// An item, from the copy if there is one.
+    #[inline]
+    pub fn get(&self, index: usize) -> Result<T, AccessError> {
+        match self.here(index) {
+            Some(value) => {
                 self.counters().hits.add();
                 Ok(value)
             }
-            false => self.fetch(index),
+            None => self.fetch(index),
         }
+    }
+
+    /// A section that does not look at the clock, and until which count it is good.
+    #[inline(always)]
+    pub fn enter_now(&self) -> Option<(ReadSection, u64)> {
+        // Before the quiescence: a later one than the deadline's is better.
+        let deadline = match self.use_now() {
+            true => self.deadline.count(),
+            false => 0,
+        };
+        let section = ReadSection::unseen(self.quiesced(), self.bound, None);
+        (deadline != 0).then_some((section, deadline))
+    }
+
+    /// An item, in a section that need not look at the clock, if there is a copy.
+    #[inline(always)]
+    pub fn read_now(&self, index: usize) -> Option<T> {
+        let (_, deadline) = self.enter_now()?;
+        let value = self.here(index)?;
+        counter::is_before(deadline).then(|| {
+            self.counters().hits.add();
+            value
+        })
     }
 
     /// An item as its home has it.
     #[cold]
     pub fn fetch(&self, index: usize) -> Result<T, AccessError> {
-        self.check(index)?;
-        self.counters().misses.fetch_add(1, Relaxed);
-        let ask = BiAsk::Read(self.region, index as u32, self.line as u32);
-        let BiReply::Item(number, bytes) = self.ask(ask, self.patience())? else {
+        self.call(self.patience(), |came| self.fetch_on(index, came))
+    }
+
+    /// What the home has said that an item is.
+    pub fn fetched(&self, index: usize, reply: BiReply) -> Result<T, AccessError> {
+        let BiReply::Item(number, bytes) = reply else {
             return Err(self.no_answer());
         };
         let value = value_of(&bytes).ok_or(AccessError::OtherSize {
@@ -172,12 +221,12 @@ impl<T: Value> Copies<T> {
 
     /// An item is this from now on.
     pub fn write(&self, index: usize, value: &T) -> Result<(), AccessError> {
-        self.check(index)?;
-        let mut bytes = value.as_bytes().to_vec();
-        bytes.resize(self.line, 0);
-        self.counters().writes.fetch_add(1, Relaxed);
-        let ask = BiAsk::Write(self.region, index as u32, bytes);
-        let BiReply::Written(number) = self.ask(ask, self.patience())? else {
+        self.call(self.patience(), |came| self.write_on((index, value), came))
+    }
+
+    /// The home has taken it.
+    pub fn written(&self, (index, value): (usize, &T), reply: BiReply) -> Result<(), AccessError> {
+        let BiReply::Written(number) = reply else {
             return Err(self.no_answer());
         };
         self.put(index, *value, number);
@@ -210,45 +259,47 @@ impl<T: Value> Copies<T> {
         })
     }
 
-    fn ask(&self, ask: BiAsk, patience: Duration) -> Result<BiReply, AccessError> {
-        self.node.inner.access.ask_bounded(ask, patience)
-    }
-
     fn no_answer(&self) -> AccessError {
         let reason = Reason::Refused;
         AccessError::Rack(RackError::Refused { reason })
     }
 
-    /// Asks what was modified, and drops that, or puts what it is now in its place; not if another
-    /// thread has done so meanwhile, and that is `enough`.
-    pub fn quiesce(
-        &self,
-        enough: impl FnOnce(Tick) -> bool,
-        patience: Duration,
-    ) -> Result<(), AccessError> {
-        let _one = self.asking.lock().whole();
-        if enough(self.quiesced()) {
-            return Ok(());
-        }
-        // Where the home has to say more than an answer holds, the next question is for the rest.
-        loop {
-            if let Some((moment, quiesced)) = self.hear(patience)? {
-                self.quiesced.store(quiesced.0, SeqCst);
-                self.deadline
-                    .set(moment, self.clock.nanos(self.bound.unseen()));
-                return Ok(());
-            }
+    /// What was to be read is older than was promised, by so many ticks.
+    pub fn stale(&self, ticks: u64) -> AccessError {
+        self.counters().stale.fetch_add(1, Relaxed);
+        AccessError::Stale {
+            addr: self.region.0,
+            by: (self.period).saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX)),
         }
     }
 
-    /// Asks once. The moment of the quiescence, unless there is more to ask for.
-    fn hear(&self, patience: Duration) -> Result<Option<(Moment, Tick)>, AccessError> {
-        let counters = self.counters();
+    /// Asks what was modified, and drops that, or puts what it is now in its place; not if others
+    /// have done so meanwhile, and that is `enough`.
+    pub fn quiesce(
+        &self,
+        enough: impl Fn(Tick) -> bool,
+        patience: Duration,
+    ) -> Result<(), AccessError> {
+        let mut quiescing = Quiescing::default();
+        self.call(patience, |came| quiescing.go_on(self, came, &enough))
+    }
+
+    /// The next question, and its moment: the clock is read before it is asked.
+    pub fn question(&self) -> (Question, Moment) {
         let upto = self.heard.load(SeqCst);
         let moment = Moment::now(|| self.nanos());
         let question = Hearing { upto }.ask(self.clock.tick(moment.nanos));
-        let ask = BiAsk::News(self.region, question.from);
-        let BiReply::News(news) = self.ask(ask, patience)? else {
+        (question, moment)
+    }
+
+    /// The home has answered. False: there is more to ask for.
+    pub fn hear(
+        &self,
+        (question, moment): (Question, Moment),
+        reply: BiReply,
+    ) -> Result<bool, AccessError> {
+        let counters = self.counters();
+        let BiReply::News(news) = reply else {
             return Err(self.no_answer());
         };
         let shape = (news.shape.0 as usize, news.shape.1 as usize);
@@ -258,6 +309,12 @@ impl<T: Value> Copies<T> {
                 len: self.line * self.items.len(),
                 is: shape.0 * shape.1,
             });
+        }
+        let _one = self.hearing.lock().whole();
+        // Futures ask beside threads, and a member has one question at a time: who comes second is
+        // as one whose answer was lost.
+        if self.heard.load(SeqCst) != question.from {
+            return Ok(false);
         }
         let answered = question.answered(&news, self.now(), None);
         let (heard, quiesced) = answered.ok_or_else(|| self.no_answer())?;
@@ -289,7 +346,16 @@ impl<T: Value> Copies<T> {
                 (0..self.items.len()).for_each(drops);
             }
         }
-        Ok(quiesced.map(|quiesced| (moment, quiesced)))
+        let Some(quiesced) = quiesced else {
+            return Ok(false);
+        };
+        // Of two with nothing between them, the one that was asked first may be answered last.
+        if quiesced >= self.quiesced() {
+            self.quiesced.store(quiesced.0, SeqCst);
+            self.deadline
+                .set(moment, self.clock.nanos(self.bound.unseen()));
+        }
+        Ok(true)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Items in a program's hands, and sections in which they are read.
 
+use super::asking::{Entering, Reading};
 use super::copies::Copies;
 use super::counter;
 use super::writing::DomainWriter;
@@ -11,7 +12,6 @@ use rackmem_proto::bi::ReadSection;
 use rackmem_proto::bi::cached::MEMBER_BOUND;
 use rackmem_proto::wire::{Contract, Tag};
 use std::cell::Cell;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -149,40 +149,18 @@ impl<T: Value> Domain<T> {
     #[inline(always)]
     pub fn enter(&self) -> Result<Pinned<'_, T>, AccessError> {
         let copies = &*self.copies;
-        // Before the quiescence: a later one than the deadline's is better.
-        let deadline = match copies.use_now() {
-            true => copies.deadline.count(),
-            false => 0,
+        let (section, deadline) = match copies.enter_now() {
+            Some(unseen) => unseen,
+            None => (self.enter_seen()?, 0),
         };
-        let (quiesced, bound) = (copies.quiesced(), copies.bound);
-        let section = match deadline {
-            0 => self.enter_seen()?,
-            _ => ReadSection::unseen(quiesced, bound, None),
-        };
-        Ok(Pinned {
-            copies,
-            section,
-            deadline,
-            has_read: Cell::new(false),
-        })
+        Ok(Pinned::new(copies, section, deadline))
     }
 
     /// A section that looks at the clock.
     #[cold]
     fn enter_seen(&self) -> Result<ReadSection, AccessError> {
-        let copies = &*self.copies;
-        let section = ReadSection::enter((copies.now(), copies.quiesced()), copies.bound, None);
-        section.or_else(|_| self.enter_late())
-    }
-
-    #[cold]
-    fn enter_late(&self) -> Result<ReadSection, AccessError> {
-        let (copies, bound) = (&*self.copies, self.copies.bound);
-        copies.counters().waited.fetch_add(1, Relaxed);
-        let enough = |quiesced| ReadSection::enter((copies.now(), quiesced), bound, None).is_ok();
-        copies.quiesce(enough, copies.patience())?;
-        let section = ReadSection::enter((copies.now(), copies.quiesced()), bound, None);
-        section.map_err(|late| stale(copies, late.by))
+        let (copies, mut entering) = (&*self.copies, Entering::default());
+        copies.call(copies.patience(), |came| entering.go_on(copies, came))
     }
 
     /// One item, in a section of its own.
@@ -191,29 +169,18 @@ impl<T: Value> Domain<T> {
     /// Those of [`Domain::enter`] and [`Pinned::get`].
     #[inline]
     pub fn read(&self, index: usize) -> Result<T, AccessError> {
-        let section = self.enter()?;
-        let value = section.get(index)?;
-        match counter::is_before(section.deadline) {
-            true => Ok(value),
-            false => self.read_seen(index, section, value),
+        match self.copies.read_now(index) {
+            Some(value) => Ok(value),
+            None => self.read_slowly(index),
         }
     }
 
-    /// The rest of a read whose section may have been too late. One that had not looked at the
-    /// clock begins anew with a look: that it was late says nothing about how long others last.
+    /// The same, whatever stands in its way. Where a section has not looked at the clock and was
+    /// too late, that says nothing about how long others last: this one looks.
     #[cold]
-    fn read_seen(&self, index: usize, section: Pinned<'_, T>, value: T) -> Result<T, AccessError> {
-        let unseen = section.deadline != 0;
-        if unseen && section.section.holds(self.copies.now()).is_err() {
-            let seen = Pinned {
-                section: self.enter_seen()?,
-                deadline: 0,
-                ..section
-            };
-            let value = self.copies.get(index)?;
-            return seen.finish().map(|()| value);
-        }
-        section.finish().map(|()| value)
+    fn read_slowly(&self, index: usize) -> Result<T, AccessError> {
+        let (copies, mut reading) = (&*self.copies, Reading::new(index));
+        copies.call(copies.patience(), |came| reading.go_on(copies, came))
     }
 
     /// An item is this from now on, without the region's lock: the home takes writes one after the
@@ -232,7 +199,8 @@ impl<T: Value> Domain<T> {
     /// # Errors
     /// Those of [`Domain::enter`].
     pub fn quiesce(&self) -> Result<(), AccessError> {
-        self.copies.quiesce(|_| false, self.copies.patience())
+        let copies = &*self.copies;
+        copies.quiesce(copies.since_now(), copies.patience())
     }
 
     /// The region's lock.
@@ -251,17 +219,6 @@ impl<T: Value> Domain<T> {
     /// Those of [`Mutex::renewed`] and [`Mutex::lock`].
     pub fn writer(&self) -> Result<DomainWriter<'_, T>, RegionError> {
         DomainWriter::new(self)
-    }
-}
-
-/// What was to be read is older than was promised, by so many ticks.
-fn stale<T: Value>(copies: &Copies<T>, ticks: u64) -> AccessError {
-    copies.counters().stale.fetch_add(1, Relaxed);
-    AccessError::Stale {
-        addr: copies.region.0,
-        by: copies
-            .period
-            .saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX)),
     }
 }
 
@@ -285,15 +242,25 @@ fn stale<T: Value>(copies: &Copies<T>, ticks: u64) -> AccessError {
 /// ```
 #[derive(Debug)]
 pub struct Pinned<'a, T: Value> {
-    copies: &'a Copies<T>,
-    section: ReadSection,
+    pub(super) copies: &'a Copies<T>,
+    pub(super) section: ReadSection,
     /// Until this count nobody has to look at the clock.
-    deadline: u64,
+    pub(super) deadline: u64,
     /// Its first read is checked when it ends, and those behind it at once.
     has_read: Cell<bool>,
 }
 
-impl<T: Value> Pinned<'_, T> {
+impl<'a, T: Value> Pinned<'a, T> {
+    #[inline(always)]
+    pub(super) fn new(copies: &'a Copies<T>, section: ReadSection, deadline: u64) -> Self {
+        Pinned {
+            copies,
+            section,
+            deadline,
+            has_read: Cell::new(false),
+        }
+    }
+
     /// An item: a copy, or what the home has if there is none. It is believed when the section
     /// [ends](Pinned::finish) without an error. From the second read on each looks at the clock.
     ///
@@ -321,10 +288,20 @@ impl<T: Value> Pinned<'_, T> {
 
     #[inline(always)]
     fn holds(&self) -> Result<(), AccessError> {
-        match counter::is_before(self.deadline) {
-            true => Ok(()),
-            false => holds_by_clock(self.copies, self.section, self.deadline),
-        }
+        holds(self.copies, self.section, self.deadline)
+    }
+}
+
+/// Whether what a section has read is within the bound.
+#[inline(always)]
+pub(super) fn holds<T: Value>(
+    copies: &Copies<T>,
+    section: ReadSection,
+    deadline: u64,
+) -> Result<(), AccessError> {
+    match counter::is_before(deadline) {
+        true => Ok(()),
+        false => holds_by_clock(copies, section, deadline),
     }
 }
 
@@ -339,7 +316,7 @@ fn holds_by_clock<T: Value>(
         if deadline != 0 {
             copies.deadline.was_missed();
         }
-        stale(copies, late.by)
+        copies.stale(late.by)
     })
 }
 

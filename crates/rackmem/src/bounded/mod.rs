@@ -5,9 +5,11 @@
 //! value of one and an old value of another. What a node has read of one item never goes back, and
 //! its own writes are seen.
 
+mod asking;
 mod copies;
 mod counter;
 mod domain;
+mod futures;
 mod mapped;
 mod places;
 mod steering;

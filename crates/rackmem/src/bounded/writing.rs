@@ -26,7 +26,7 @@ use crate::locked::MutexGuard;
 /// ```
 #[derive(Debug)]
 pub struct DomainWriter<'a, T: Value> {
-    domain: &'a Domain<T>,
+    pub(super) domain: &'a Domain<T>,
     guard: MutexGuard<'a, u64>,
 }
 
@@ -34,6 +34,16 @@ impl<'a, T: Value> DomainWriter<'a, T> {
     pub(super) fn new(domain: &'a Domain<T>) -> Result<Self, RegionError> {
         let guard = domain.lock()?.lock()?;
         Ok(DomainWriter { domain, guard })
+    }
+
+    pub(super) async fn new_async(domain: &'a Domain<T>) -> Result<Self, RegionError> {
+        let guard = domain.lock()?.lock_async().await?;
+        Ok(DomainWriter { domain, guard })
+    }
+
+    /// An item was written.
+    pub(super) fn count(&mut self) {
+        self.guard.update(|writes| writes.wrapping_add(1));
     }
 
     /// An item as it is now.
@@ -52,7 +62,7 @@ impl<'a, T: Value> DomainWriter<'a, T> {
     /// may have been written.
     pub fn set(&mut self, index: usize, value: &T) -> Result<(), AccessError> {
         self.domain.copies.write(index, value)?;
-        self.guard.update(|writes| writes.wrapping_add(1));
+        self.count();
         Ok(())
     }
 

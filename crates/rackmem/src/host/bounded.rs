@@ -9,10 +9,13 @@ use crate::error::{AccessError, AllocError, RackError};
 use crate::host::access::Access;
 use crate::host::arenas::Arenas;
 use crate::host::askers::Askers;
+use crate::host::driving::errand::{Came, Question};
 use crate::host::here::Here;
 use crate::host::metrics::BoundedCounts;
 use crate::host::objects::not_done;
-use crate::host::replicated::post;
+use crate::host::replicated::{LOOK_UP, post};
+use crate::membership::current_view::Looked;
+use crate::ports::requester::Slot;
 use crate::threads::{self, PLACES};
 use rackmem_fabric::{Body, Nobody, Whole};
 use rackmem_proto::bi::cached::{Bi, BiAsk, BiOut, BiReply, Stock};
@@ -195,40 +198,97 @@ impl BoundedHost for Here<'_> {
     }
 }
 
+impl Question for BiAsk {
+    type Answer = BiReply;
+
+    fn has_answerer(
+        &self,
+        access: &Access,
+        seen: &mut Option<Looked>,
+    ) -> Option<Result<(), AccessError>> {
+        access.alive_now(self.tag(), seen)
+    }
+
+    fn unanswered(&self, access: &Access) -> AccessError {
+        silence(access, self.tag())
+    }
+}
+
+/// A region's home has not answered.
+fn silence(access: &Access, tag: Tag) -> AccessError {
+    AccessError::silent(tag, access.standing.host(tag.home()))
+}
+
+/// What a region's home is asked in a requester's slot, for the thread that waits for the answer or
+/// has several questions under way.
+pub(in crate::host) struct AskingHome<'a> {
+    access: &'a Access,
+    tag: Tag,
+    patience: Duration,
+    began: Instant,
+    seen: Option<Looked>,
+}
+
+impl<'a> AskingHome<'a> {
+    /// Asks this, and is told within this time.
+    pub fn begin(access: &'a Access, slot: &Slot, (ask, patience): (BiAsk, Duration)) -> Self {
+        let tag = ask.tag();
+        let mut nobody = Nobody;
+        let mut here = Here::new(&access.agents, slot.net(), Body::None, &mut nobody);
+        Bounded::command(&mut here, slot.number(), (ask, slot.reply_port()));
+        AskingHome {
+            access,
+            tag,
+            patience,
+            began: Instant::now(),
+            seen: None,
+        }
+    }
+
+    /// What it is told, once it is, or why it will not be. A refusal is an error.
+    pub fn look(&mut self, slot: &Slot) -> Option<Came<BiAsk>> {
+        let (access, nth) = (self.access, slot.number());
+        let items = &access.agents.bounded;
+        let told = items.part.lock().whole().take(nth);
+        match told {
+            Some(BiReply::Refused(reason)) => return Some(Err(refusal(reason, self.tag))),
+            Some(told) => return Some(Ok(told)),
+            None => {}
+        }
+        let given_up = if access.closed.load(Relaxed) {
+            Some(AccessError::Rack(RackError::Closed))
+        } else if self.began.elapsed() >= self.patience {
+            Some(silence(access, self.tag))
+        } else {
+            // Its home may have died, and this process may have been given up.
+            let alive = access.alive_now(self.tag, &mut self.seen);
+            alive.and_then(Result::err)
+        };
+        given_up.map(|error| {
+            items.part.lock().whole().abandon(nth);
+            Err(error)
+        })
+    }
+
+    /// Waits for packets, no longer than this, and takes those that come.
+    pub fn wait(&self, slot: &mut Slot, at_most: Duration) {
+        let items = &self.access.agents.bounded;
+        self.access
+            .listen_for(slot, at_most, |time| items.wait(time));
+    }
+}
+
 impl Access {
     /// Asks a region's home. A refusal is an error.
-    pub fn ask_bounded(&self, ask: BiAsk, patience: Duration) -> Result<BiReply, AccessError> {
-        let tag = ask.tag();
-        self.alive(tag)?;
-        let items = &self.agents.bounded;
+    pub fn ask_bounded(&self, ask: BiAsk, patience: Duration) -> Came<BiAsk> {
+        self.alive(ask.tag())?;
         let mut slot = self.requesters.borrow()?;
-        let nth = slot.number();
-        {
-            let mut nobody = Nobody;
-            let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
-            Bounded::command(&mut here, nth, (ask, slot.reply_port()));
-        }
-        let began = Instant::now();
+        let mut asking = AskingHome::begin(self, &slot, (ask, patience));
         loop {
-            let told = items.part.lock().whole().take(nth);
-            match told {
-                Some(BiReply::Refused(reason)) => return Err(refusal(reason, tag)),
-                Some(told) => return Ok(told),
-                None => {}
+            match asking.look(&slot) {
+                Some(came) => return came,
+                None => asking.wait(&mut slot, LOOK_UP),
             }
-            let given_up = if self.closed.load(Relaxed) {
-                Err(AccessError::Rack(RackError::Closed))
-            } else if began.elapsed() >= patience {
-                Err(AccessError::silent(tag, self.standing.host(tag.home())))
-            } else {
-                // Its home may have died, and this process may have been given up.
-                self.alive(tag)
-            };
-            if let Err(error) = given_up {
-                items.part.lock().whole().abandon(nth);
-                return Err(error);
-            }
-            self.listen(&mut slot, |time| items.wait(time));
         }
     }
 }

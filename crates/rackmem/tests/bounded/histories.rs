@@ -10,9 +10,9 @@ use rackmem_sim::history::{Call, Operation, Recorder, Reply};
 use rackmem_sim::staleness::{AgePromise, Ages, check};
 use std::time::{Duration, Instant};
 
-const BOUND: Duration = Duration::from_millis(20);
+pub const BOUND: Duration = Duration::from_millis(20);
 /// Items that all nodes read and write.
-const ITEMS: usize = 3;
+pub const ITEMS: usize = 3;
 /// Operations of a thread.
 const OPERATIONS: usize = 4000;
 
@@ -57,7 +57,7 @@ fn recorded(nodes: &[Operate<'_>]) -> Vec<Operation> {
     recorder.into_history()
 }
 
-fn judged(history: &[Operation]) -> Ages {
+pub fn judged(history: &[Operation]) -> Ages {
     let promise = AgePromise {
         bound: BOUND.as_nanos() as u64,
         section: None,
@@ -76,7 +76,7 @@ fn all_is_within_the_bound(what: &str, nodes: &[Operate<'_>]) {
 }
 
 /// Packets that are lost, come twice and overtake each other.
-const ROUGH: Faults = Faults {
+pub const ROUGH: Faults = Faults {
     delay: 0.05,
     ..Faults::rough(0.02)
 };

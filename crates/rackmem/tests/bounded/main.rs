@@ -2,6 +2,9 @@
 
 #[path = "../support/child.rs"]
 mod child;
+#[path = "../support/executor.rs"]
+mod executor;
+mod futures;
 mod histories;
 mod mapped;
 mod mapped_processes;

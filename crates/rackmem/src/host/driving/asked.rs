@@ -4,10 +4,12 @@ use super::block::BlockOrder;
 use super::errand::ErrandOrder;
 use super::order::{Order, Step};
 use crate::host::access::Access;
+use crate::host::bounded::AskingHome;
 use crate::host::bulk::Lane;
 use crate::host::flight::Flight;
 use crate::host::objects::{Asking, Asks as ObjectAsks, Questions};
 use crate::host::replicated::{Asks as LineAsks, Operating};
+use rackmem_proto::bi::cached::BiAsk;
 use rackmem_proto::sabre::{Known, Ref};
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -32,6 +34,7 @@ enum Of<'a> {
     /// Of objects' homes, with the orders that have no answer yet.
     Objects(Asking<'a>, Vec<Option<ErrandOrder<ObjectAsks>>>),
     Line(Operating<'a>, Option<ErrandOrder<LineAsks>>),
+    Item(AskingHome<'a>, Option<ErrandOrder<BiAsk>>),
 }
 
 impl<'a> UnderWay<'a> {
@@ -60,7 +63,7 @@ impl<'a> UnderWay<'a> {
             UnderWay::Event(..) => 1,
             UnderWay::Asked(asked) => match &asked.of {
                 Of::Objects(_, orders) => orders.iter().flatten().count(),
-                Of::Line(..) => 1,
+                Of::Line(..) | Of::Item(..) => 1,
             },
         }
     }
@@ -113,6 +116,18 @@ impl<'a> Asked<'a> {
         Asked { lane, of }
     }
 
+    /// Asks the home of a region's items.
+    pub fn item(
+        access: &'a Access,
+        mut lane: Lane<'a>,
+        asks: BiAsk,
+        order: ErrandOrder<BiAsk>,
+    ) -> Self {
+        let asking = AskingHome::begin(access, lane.slot(), (asks, access.patience));
+        let of = Of::Item(asking, Some(order));
+        Asked { lane, of }
+    }
+
     /// Waits no longer than this for the next packet. Says which orders have an answer, and what
     /// each of them wants next. True: all have.
     pub fn go_on(&mut self, at_most: Duration, came: &mut Vec<(Order, Step<'a>)>) -> bool {
@@ -151,6 +166,16 @@ impl<'a> Asked<'a> {
                     None
                 }
             },
+            Of::Item(asking, order) => {
+                let Some(answer) = asking.look(slot) else {
+                    return Some(Duration::MAX);
+                };
+                if let Some(mut order) = order.take() {
+                    let step = order.go_on(Some(answer));
+                    came.push((Order::Item(order), step));
+                }
+                None
+            }
         }
     }
 
@@ -159,6 +184,7 @@ impl<'a> Asked<'a> {
         match &mut self.of {
             Of::Objects(asking, _) => asking.wait(slot, at_most),
             Of::Line(operating, _) => operating.wait(slot, at_most),
+            Of::Item(asking, _) => asking.wait(slot, at_most),
         }
     }
 }

@@ -13,7 +13,6 @@ use crate::host::flight::Flight;
 use crate::host::inner::NodeInner;
 use crate::host::locks::seat::{Called, wake};
 use crate::host::objects::Asks as ObjectAsks;
-use crate::host::replicated::Asks as LineAsks;
 use rackmem_fabric::{Nobody, Port, Whole};
 use rackmem_proto::engine::{Purpose, Then};
 use rackmem_proto::sabre::MANY;
@@ -150,7 +149,8 @@ impl<'a> Desk<'a> {
                     return self.begin_event(block, (purpose, reserved));
                 }
                 (Step::Ask, Order::Object(errand)) => return self.ask_home(errand),
-                (Step::Ask, Order::Line(errand)) => return self.ask_copies(errand),
+                (Step::Ask, Order::Line(errand)) => return self.ask(errand, Asked::line),
+                (Step::Ask, Order::Item(errand)) => return self.ask(errand, Asked::item),
                 (step, order) => {
                     self.settle(order, step);
                     return true;
@@ -195,10 +195,6 @@ impl<'a> Desk<'a> {
             return true;
         }
         self.ask(order, Asked::object)
-    }
-
-    fn ask_copies(&mut self, order: ErrandOrder<LineAsks>) -> bool {
-        self.ask(order, Asked::line)
     }
 
     fn ask<Q: Question>(

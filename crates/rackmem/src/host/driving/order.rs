@@ -8,6 +8,7 @@ use crate::error::AccessError;
 use crate::host::inner::NodeInner;
 use crate::host::objects::Asks as ObjectAsks;
 use crate::host::replicated::Asks as LineAsks;
+use rackmem_proto::bi::cached::BiAsk;
 use rackmem_proto::engine::Purpose;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +26,8 @@ pub(crate) enum Order {
     Object(ErrandOrder<ObjectAsks>),
     /// Something of those that have copies of a line.
     Line(ErrandOrder<LineAsks>),
+    /// Something of the home of a region's items.
+    Item(ErrandOrder<BiAsk>),
 }
 
 /// What is to be done about it.
@@ -95,6 +98,12 @@ impl From<ErrandOrder<LineAsks>> for Order {
     }
 }
 
+impl From<ErrandOrder<BiAsk>> for Order {
+    fn from(order: ErrandOrder<BiAsk>) -> Self {
+        Order::Item(order)
+    }
+}
+
 impl Order {
     /// Something with a block.
     pub fn block(job: Arc<dyn Job>) -> Self {
@@ -106,6 +115,7 @@ impl Order {
             Order::Block(order) => &mut order.pace,
             Order::Object(order) => &mut order.pace,
             Order::Line(order) => &mut order.pace,
+            Order::Item(order) => &mut order.pace,
         }
     }
 
@@ -115,6 +125,7 @@ impl Order {
             Order::Block(order) => order.pace.due,
             Order::Object(order) => order.pace.due,
             Order::Line(order) => order.pace.due,
+            Order::Item(order) => order.pace.due,
         }
     }
 
@@ -138,6 +149,7 @@ impl Order {
             Order::Block(order) => order.job.is_dropped(),
             Order::Object(order) => order.is_dropped(),
             Order::Line(order) => order.is_dropped(),
+            Order::Item(order) => order.is_dropped(),
         }
     }
 
@@ -146,6 +158,7 @@ impl Order {
             Order::Block(order) => order.step(inner),
             Order::Object(order) => order.step(inner),
             Order::Line(order) => order.step(inner),
+            Order::Item(order) => order.step(inner),
         }
     }
 
@@ -155,6 +168,7 @@ impl Order {
             Order::Block(order) => order.job.finish(over),
             Order::Object(order) => order.finish(over),
             Order::Line(order) => order.finish(over),
+            Order::Item(order) => order.finish(over),
         }
     }
 }
