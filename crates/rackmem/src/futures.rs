@@ -6,6 +6,7 @@
 //! | [`SharedSlice::get_async`], [`set_async`](SharedSlice::set_async), [`update_async`](SharedSlice::update_async), [`read_async`](SharedSlice::read_async), [`write_async`](SharedSlice::write_async) | [`SharedSlice::get`], `set`, `update`, `to_vec`, `write_from` |
 //! | [`Node::snapshot_async`], [`Node::update_async`] | [`Node::snapshot`], [`Node::update`] |
 //! | [`Object::read_async`], [`read_versioned_async`](Object::read_versioned_async), [`read_if_newer_async`](Object::read_if_newer_async), [`write_async`](Object::write_async), [`write_if_async`](Object::write_if_async), [`update_async`](Object::update_async) | [`Object::read`], `read_versioned`, `read_if_newer`, `write`, `write_if`, `update` |
+//! | [`Map::get_async`], [`insert_async`](Map::insert_async), [`remove_async`](Map::remove_async), [`update_async`](Map::update_async) | [`Map::get`], `insert`, `remove`, `update` |
 //! | [`Replicated::read_async`], [`write_async`](Replicated::write_async) | [`Replicated::read`], `write` |
 //! | [`Domain::read_async`], [`set_async`](Domain::set_async), [`quiesce_async`](Domain::quiesce_async), [`enter_async`](Domain::enter_async), [`writer_async`](Domain::writer_async) | [`Domain::read`], `set`, `quiesce`, `enter`, `writer` |
 //! | [`Pinned::get_async`], [`DomainWriter::get_async`], [`set_async`](DomainWriter::set_async), [`update_async`](DomainWriter::update_async) | [`Pinned::get`], [`DomainWriter::get`], `set`, `update` |
@@ -77,10 +78,16 @@
 //!   [`enter_async`](Domain::enter_async) goes on while the task awaits other things,
 //!   and is as long as any: a task that is not polled in time is told so by
 //!   [`AccessError::Stale`](crate::AccessError::Stale), and nobody waits for it.
+//! - **Maps**: a lookup is ready at the first poll where this process has the bucket's memory,
+//!   and so is a change at its home which needs no new tail. A change takes a round trip for each
+//!   object of the bucket that it reads, makes, writes or frees (SABRes §6),
+//!   and no poll between them.
 //! - **Dropping a future** leaves nothing locked. A lock that came at that moment goes on to the
 //!   next one. An operation on a block, an object, a line or an item has taken effect, all of it,
 //!   or it has not, and nobody says which; of a line or an item it may later.
 //!   A change that had not begun is not made.
+//!   One of a map that has begun to make a tail goes on to its end without anybody, and counts
+//!   against the bound until then: no object is left that no bucket names.
 //! - **What a future does with a value** (`f` of `update_async`) is done by that thread if the
 //!   block has to come or an object's home is asked. It must be short and must not use the rack, as
 //!   with the call. If it panics, whoever awaits the future does.
@@ -94,13 +101,13 @@
 //!   A poll blocks for a moment in three cases only:
 //!   a lock in a region with copies whose last holder has died, leaving a lock whose writes
 //!   survive, and the first writer of a domain, who looks for the lock by its name.
-//! - **Bounds**: 4,096 operations on blocks, objects, lines and items at a time,
+//! - **Bounds**: 4,096 operations on blocks, objects, maps, lines and items at a time,
 //!   and as many tasks that wait at locks, for each node; then
 //!   [`AccessError::TooManyAsked`](crate::AccessError::TooManyAsked).
 //!   They are begun in the order in which they were polled first.
-//! - **Not here**: transactions, [maps](crate::object::Map), making and freeing of objects have
-//!   calls only. An [arena](crate::bounded::Arena) has nothing to wait for:
-//!   what is read there is in memory that this process has mapped.
+//! - **Not here**: transactions, walks over maps and lookups of several keys,
+//!   and making and freeing of objects and maps have calls only. An [arena](crate::bounded::Arena)
+//!   has nothing to wait for: what is read there is in memory that this process has mapped.
 
 #[cfg(doc)]
 use crate::bounded::{Domain, DomainWriter, Pinned};
@@ -113,6 +120,6 @@ use crate::locked::{Mutex, RwLock};
 #[cfg(doc)]
 use crate::node::Node;
 #[cfg(doc)]
-use crate::object::Object;
+use crate::object::{Map, Object};
 #[cfg(doc)]
 use crate::replicated::Replicated;

@@ -4,6 +4,7 @@
 mod bytes;
 mod content;
 mod futures;
+mod making;
 mod many;
 pub(crate) mod map;
 mod reading;
@@ -20,14 +21,17 @@ pub use transaction::{
     MAX_TRANSACTION_BYTES, MAX_TRANSACTION_BYTES_WITH_COPIES, MAX_TRANSACTION_OBJECTS, Transaction,
 };
 
+use self::making::Making;
 use self::updating::Updating;
 use crate::bytes::objects::Place;
 use crate::bytes::value::Value;
 use crate::bytes::window::Window;
-use crate::error::{AccessError, AllocError};
+use crate::error::{AccessError, AllocError, RackError};
+use crate::host::driving::errand::Action;
+use crate::host::objects::{Answered, Asks};
 use crate::node::Node;
 use rackmem_proto::sabre::{MAX_BYTES, Ref};
-use rackmem_proto::wire::{Contract, Tag};
+use rackmem_proto::wire::Contract;
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -141,8 +145,19 @@ impl<T: ?Sized> Object<T> {
     /// # Errors
     /// [`AccessError::Gone`] if it has been freed before, and those of [`Object::write`].
     pub fn free(self) -> Result<(), AccessError> {
-        self.node.open()?;
-        self.node.inner.access.free_object(self.at)
+        self.call(|came| self.free_on(came))
+    }
+
+    /// The same: what is to be done next, when its home has answered this if it was asked.
+    fn free_on(&self, came: Option<Answered>) -> Action<(), Asks> {
+        if came.is_none() {
+            match self.node.open_now() {
+                Some(Ok(())) => {}
+                Some(Err(error)) => return Action::Over(Err(error.into())),
+                None => return Action::Later(RackError::NoLease.into()),
+            }
+        }
+        self.node.inner.access.free_object(self.at, came)
     }
 
     fn gone(&self) -> AccessError {
@@ -254,29 +269,8 @@ impl Node {
         content: &[u8],
         room: usize,
     ) -> Result<Object<T>, AllocError> {
-        let region = Tag(region);
-        let len = content.len().max(room);
-        if !region.is_under(Contract::Object) {
-            return Err(AccessError::wrong_contract(region, Contract::Object).into());
-        }
-        if len > MAX_OBJECT {
-            let most = MAX_OBJECT;
-            return Err(AllocError::TooLarge { len, most });
-        }
-        self.open()?;
-        let at = self.inner.access.new_object(region, len as u32)?;
-        let object = Object::new(self, at);
-        // Zeros are there already.
-        if content.len() == len && content.iter().all(|byte| *byte == 0) {
-            return Ok(object);
-        }
-        match object.put(0, content) {
-            Ok(_) => Ok(object),
-            Err(error) => {
-                // Nobody else knows of it. If its home is gone, so is it.
-                let _ = object.free();
-                Err(error.into())
-            }
-        }
+        let (mut making, of) = (Making::New, (region, content, room));
+        let access = &self.inner.access;
+        access.call_home(|came| making.go_on(self, of, came))?
     }
 }

@@ -5,7 +5,7 @@ use crate::bytes::objects::{Place, copy_out};
 use crate::bytes::whole;
 use crate::bytes::window::Window;
 use crate::error::{AccessError, RackError};
-use crate::host::driving::errand::{self, Action};
+use crate::host::driving::errand::Action;
 use crate::host::objects::{Answered, Asks, ObjectCounters, count, not_done, unlike};
 use rackmem_proto::sabre::rule::{Refusal, Wanted};
 use rackmem_proto::sabre::{Attempts, Command, Known, Meta, Next, Outcome};
@@ -94,9 +94,7 @@ impl<T: ?Sized> Object<T> {
         &self,
         go_on: impl FnMut(Option<Answered>) -> Action<R, Asks>,
     ) -> Result<R, AccessError> {
-        let access = &self.node.inner.access;
-        let ask = |asks: Asks| access.ask_home(asks.command, asks.value);
-        errand::call(access, ask, go_on)
+        self.node.inner.access.call_home(go_on)
     }
 
     /// What a reader with this version knows of it.

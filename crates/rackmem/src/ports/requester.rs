@@ -555,6 +555,15 @@ impl Requesters {
         self.fill(slot, held)
     }
 
+    /// The thread's own, or another one, if one is free.
+    pub fn borrow_free(&self) -> Option<Result<Borrowed<'_>, RackError>> {
+        let home = HOME_SLOT.with(Cell::get).unwrap_or(0);
+        let from_home = (0..MAX_REQUESTERS).map(|step| (home + step) % MAX_REQUESTERS);
+        let mut free = from_home.filter_map(|at| Some((at, self.slots.try_at(at)?)));
+        let (slot, held) = free.next()?;
+        Some(self.fill(slot, held))
+    }
+
     /// Another one beside that of [`Requesters::borrow`], if one is free and threads have not taken
     /// too many this way.
     pub fn borrow_more(&self) -> Option<Extra<'_>> {

@@ -9,6 +9,7 @@ mod futures;
 mod handles;
 mod many;
 mod map;
+mod map_futures;
 mod mapped;
 mod processes;
 mod removal;

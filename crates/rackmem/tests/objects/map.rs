@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Buckets at the first two nodes, so small that many have tails.
-fn small_map(rack: &Rack) -> Map {
+pub fn small_map(rack: &Rack) -> Map {
     let regions = [0, 1].map(|node| region(rack, node, ["first", "second"][node]).addr());
     let spec = MapSpec::new(20, 30).bucket(112);
     rack.node(0).create_map(&regions, spec).unwrap()
 }
 
-fn handles(rack: &Rack, map: &Map) -> Vec<Map> {
+pub fn handles(rack: &Rack, map: &Map) -> Vec<Map> {
     let attach = |node: &rackmem::Node| node.attach_map(map.at()).unwrap();
     rack.nodes().iter().map(attach).collect()
 }
@@ -92,13 +92,13 @@ fn a_map_is_a_map_at_every_node() {
 }
 
 /// A count in front, and after it so many bytes that are all alike: parts of two would be seen.
-fn value(count: u64) -> Vec<u8> {
+pub fn value(count: u64) -> Vec<u8> {
     let mut value = count.to_le_bytes().to_vec();
     value.resize(8 + (count as usize * 7) % 150, count as u8);
     value
 }
 
-fn count_of(value: &[u8]) -> u64 {
+pub fn count_of(value: &[u8]) -> u64 {
     let (first, rest) = value.split_first_chunk::<8>().expect("a count");
     let count = u64::from_le_bytes(*first);
     assert_eq!(rest.len(), (count as usize * 7) % 150, "torn");
@@ -106,7 +106,7 @@ fn count_of(value: &[u8]) -> u64 {
     count
 }
 
-fn add(map: &Map, key: &[u8]) -> Result<Option<Vec<u8>>, AllocError> {
+pub fn add(map: &Map, key: &[u8]) -> Result<Option<Vec<u8>>, AllocError> {
     map.update(key, |old| Some(value(old.map_or(0, count_of) + 1)))
 }
 

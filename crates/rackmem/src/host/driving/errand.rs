@@ -45,6 +45,16 @@ impl<R, Q> Action<R, Q> {
             Action::Later(why) => Action::Later(why),
         }
     }
+
+    /// What it has come to, or what is to be done before it has.
+    pub fn over<S>(self) -> Result<Result<R, AccessError>, Action<S, Q>> {
+        match self {
+            Action::Over(over) => Ok(over),
+            Action::Ask(question) => Err(Action::Ask(question)),
+            Action::Pause(most) => Err(Action::Pause(most)),
+            Action::Later(why) => Err(Action::Later(why)),
+        }
+    }
 }
 
 /// What an operation asks others.
@@ -64,6 +74,27 @@ pub(crate) trait Question: Sized + Send + 'static {
 
 /// What came of a question.
 pub(crate) type Came<Q> = Result<<Q as Question>::Answer, AccessError>;
+
+/// An operation of a future: mostly a function, see the module.
+pub(crate) trait Operation<R, Q: Question> {
+    /// What is to be done next, when this has come of its last question.
+    fn go_on(&mut self, came: Option<Came<Q>>) -> Action<R, Q>;
+
+    /// Whether it goes on when nobody wants it any more: it has something to give back. It has not
+    /// before it has come through a first step, in a poll, which others may have no room for.
+    fn owes(&self) -> bool {
+        false
+    }
+}
+
+impl<R, Q: Question, F> Operation<R, Q> for F
+where
+    F: FnMut(Option<Came<Q>>) -> Action<R, Q>,
+{
+    fn go_on(&mut self, came: Option<Came<Q>>) -> Action<R, Q> {
+        self(came)
+    }
+}
 
 /// Goes through an operation in this thread, which sleeps where it has to wait.
 pub(crate) fn call<R, Q: Question>(
@@ -124,6 +155,10 @@ struct Errand<M, R> {
 struct State<M, R> {
     /// `None`: nobody wants it any more, or it has ended.
     operation: Option<M>,
+    /// It goes on if nobody does.
+    owes: bool,
+    /// Nobody does.
+    dropped: bool,
     /// What it came to; a panic is the future's.
     over: Option<std::thread::Result<Result<R, AccessError>>>,
     waker: Waker,
@@ -134,6 +169,8 @@ impl<M, R> Errand<M, R> {
         Errand {
             state: Mutex::new(State {
                 operation: Some(operation),
+                owes: false,
+                dropped: false,
                 over: None,
                 waker: waker.clone(),
             }),
@@ -156,7 +193,13 @@ impl<M, R> Errand<M, R> {
 
     /// Nobody wants it any more. What has been done is done.
     fn drop_it(&self) {
-        let operation = self.state().operation.take();
+        let mut state = self.state();
+        state.dropped = true;
+        let operation = match state.owes {
+            true => None,
+            false => state.operation.take(),
+        };
+        drop(state);
         drop(operation);
     }
 }
@@ -165,7 +208,7 @@ impl<M, R, Q> Driven<Q> for Errand<M, R>
 where
     Q: Question,
     R: Send,
-    M: FnMut(Option<Came<Q>>) -> Action<R, Q> + Send,
+    M: Operation<R, Q> + Send,
 {
     fn is_dropped(&self) -> bool {
         self.state().operation.is_none()
@@ -174,15 +217,19 @@ where
     fn go_on(&self, came: Option<Came<Q>>) -> Option<Action<(), Q>> {
         let mut state = self.state();
         let operation = state.operation.as_mut()?;
-        let action = catch_unwind(AssertUnwindSafe(|| operation(came)));
-        state.over = Some(match action {
+        let action = catch_unwind(AssertUnwindSafe(|| operation.go_on(came)));
+        state.owes = operation.owes();
+        let over = match action {
             Ok(Action::Over(over)) => Ok(over),
-            Ok(Action::Ask(question)) => return Some(Action::Ask(question)),
-            Ok(Action::Pause(most)) => return Some(Action::Pause(most)),
-            Ok(Action::Later(why)) => return Some(Action::Later(why)),
             Err(panic) => Err(panic),
-        });
-        state.operation = None;
+            Ok(next) if state.owes || !state.dropped => return next.over().err(),
+            // It has given back what it had.
+            Ok(_) => {
+                state.operation = None;
+                return None;
+            }
+        };
+        (state.over, state.operation) = (Some(over), None);
         None
     }
 
@@ -296,6 +343,16 @@ where
     M: FnMut(Option<Came<Q>>) -> Action<R, Q>,
 {
     pub fn new(inner: &Arc<NodeInner>, operation: M) -> Self {
+        Asked::of(inner, operation)
+    }
+}
+
+impl<M, R, Q> Asked<M, R, Q>
+where
+    Q: Question,
+    M: Operation<R, Q>,
+{
+    pub fn of(inner: &Arc<NodeInner>, operation: M) -> Self {
         Asked {
             inner: inner.clone(),
             stage: Stage::New(operation),
@@ -309,7 +366,7 @@ where
     Q: Question,
     ErrandOrder<Q>: Into<Order>,
     R: Send + 'static,
-    M: FnMut(Option<Came<Q>>) -> Action<R, Q> + Send + 'static,
+    M: Operation<R, Q> + Send + 'static,
 {
     type Output = Result<R, AccessError>;
 
@@ -321,7 +378,7 @@ where
             Stage::Over => panic!("an operation is polled after its end"),
             Stage::Asked(errand) => errand,
             Stage::New(mut operation) => {
-                let asks = match operation(None) {
+                let asks = match operation.go_on(None) {
                     Action::Over(over) => return Poll::Ready(over),
                     Action::Ask(question) => Some(question),
                     // The driver looks again, and waits if it must.

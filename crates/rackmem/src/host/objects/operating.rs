@@ -1,10 +1,11 @@
 //! A thread does something with an object of a home whose memory it has not.
 
 use super::Objects;
-use super::asking::{Answered, Asking, Questions};
+use super::asking::{Answered, Asking, Asks, Questions};
 use crate::backoff::Backoff;
 use crate::error::{AccessError, AllocError};
 use crate::host::access::Access;
+use crate::host::driving::errand::{self, Action};
 use crate::host::here::Here;
 use crate::host::replicated::LOOK_UP;
 use crate::ports::requester::{Slot, refused};
@@ -101,18 +102,6 @@ impl Access {
         }
     }
 
-    /// Asks again as long as a writer of the home's own process is in.
-    pub fn ask_until_free(&self, command: Command, value: &[u8]) -> Answered {
-        let mut backoff = Backoff::new(self.patience);
-        loop {
-            let (outcome, value) = self.ask_home(command, value.to_vec())?;
-            let locked = outcome == Outcome::Refused(Reason::Locked);
-            if !locked || !backoff.wait() {
-                return Ok((outcome, value));
-            }
-        }
-    }
-
     /// A region of so many bytes for objects, in the memory of this home.
     pub fn reserve_objects(&self, home: Tag, bytes: u64) -> Result<Tag, AllocError> {
         let at_home = |here: &mut Here<'_>| {
@@ -124,65 +113,98 @@ impl Access {
                 })
             })
         };
-        let given = self.given(Command::Reserve(home, bytes.max(1)), at_home)?;
-        Ok(given.tag)
+        let wanted = Command::Reserve(home, bytes.max(1));
+        let given = self.call_home(|came| self.give(wanted, &at_home, came));
+        Ok(given??.tag)
     }
 
-    /// An object of zeros in the region that begins there.
-    pub fn new_object(&self, region: Tag, len: u32) -> Result<Ref, AllocError> {
-        let at_home = |here: &mut Here<'_>| here.at_home(|home, fx| home.give(region, len, fx));
-        self.given(Command::Alloc(region, len), at_home)
-    }
-
-    fn given(
+    /// An object of zeros in a region: what is to be done next, when the region's home has answered
+    /// this if it was asked. `wanted` is [`Command::Alloc`].
+    pub fn give_object(
         &self,
-        command: Command,
-        at_home: impl Fn(&mut Here<'_>) -> Result<Answer, Reason>,
-    ) -> Result<Ref, AllocError> {
-        let tag = command.tag();
-        loop {
-            let outcome = match self.has_home_of(tag) {
-                true => match self.here(&at_home)? {
+        wanted: Command,
+        came: Option<Answered>,
+    ) -> Action<Result<Ref, AllocError>, Asks> {
+        let at_home = |here: &mut Here<'_>| {
+            here.at_home(|home, fx| match wanted {
+                Command::Alloc(region, len) => home.give(region, len, fx),
+                _ => Err(Reason::Refused),
+            })
+        };
+        self.give(wanted, &at_home, came)
+    }
+
+    fn give(
+        &self,
+        wanted: Command,
+        at_home: &impl Fn(&mut Here<'_>) -> Result<Answer, Reason>,
+        came: Option<Answered>,
+    ) -> Action<Result<Ref, AllocError>, Asks> {
+        let tag = wanted.tag();
+        let outcome = match came {
+            Some(answered) => answered.map(|(outcome, _)| outcome),
+            None if self.has_home_of(tag) => {
+                let Some(done) = self.here_now(at_home) else {
+                    return Action::Later(not_done(Reason::Locked, tag));
+                };
+                done.map(|done| match done {
                     Ok(answer) => Outcome::Given(Ref {
                         tag: answer.tag,
                         generation: answer.generation,
                     }),
                     Err(reason) => Outcome::Refused(reason),
-                },
-                false => self.ask_until_free(command, &[])?.0,
-            };
-            match outcome {
-                Outcome::Given(object) => return Ok(object),
-                // Before it answered, this node had perhaps not heard who serves it; and if nobody
-                // does any more, the next one is asked.
-                Outcome::Refused(Reason::Full) => {
-                    if let Some(node) = self.standing.host(tag.home()) {
-                        return Err(AllocError::OutOfMemory { node });
-                    }
-                }
-                outcome => return Err(unlike(outcome, tag).into()),
+                })
             }
+            None => return Action::Ask(Asks::to(wanted)),
+        };
+        Action::Over(match outcome {
+            Ok(Outcome::Given(object)) => Ok(Ok(object)),
+            Ok(Outcome::Refused(Reason::Locked)) => {
+                return Action::Later(not_done(Reason::Locked, tag));
+            }
+            // Before it answered, this node had perhaps not heard who serves it; and if nobody does
+            // any more, the next one is asked.
+            Ok(Outcome::Refused(Reason::Full)) => match self.standing.host(tag.home()) {
+                Some(node) => Ok(Err(AllocError::OutOfMemory { node })),
+                None => return Action::Ask(Asks::to(wanted)),
+            },
+            Ok(outcome) => Err(unlike(outcome, tag)),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// An object is no more: what is to be done next, when its home has answered this if it was
+    /// asked.
+    pub fn free_object(&self, object: Ref, came: Option<Answered>) -> Action<(), Asks> {
+        let Ref { tag, generation } = object;
+        let locked = || Action::Later(not_done(Reason::Locked, tag));
+        if let Some(answered) = came {
+            return match answered {
+                Ok((Outcome::Freed, _)) => Action::Over(Ok(())),
+                Ok((Outcome::Refused(Reason::Locked), _)) => locked(),
+                Ok((outcome, _)) => Action::Over(Err(unlike(outcome, tag))),
+                Err(error) => Action::Over(Err(error)),
+            };
+        }
+        if !self.has_home_of(tag) {
+            return Action::Ask(Asks::to(Command::Free(object)));
+        }
+        let free = |here: &mut Here<'_>| here.at_home(|home, fx| home.free(tag, generation, fx));
+        match self.here_now(free) {
+            None | Some(Ok(Err(Reason::Locked))) => locked(),
+            Some(Ok(Ok(_))) => Action::Over(Ok(())),
+            Some(Ok(Err(reason))) => Action::Over(Err(not_done(reason, tag))),
+            Some(Err(error)) => Action::Over(Err(error)),
         }
     }
 
-    /// An object is no more.
-    pub fn free_object(&self, object: Ref) -> Result<(), AccessError> {
-        let Ref { tag, generation } = object;
-        if !self.has_home_of(tag) {
-            let (outcome, _) = self.ask_until_free(Command::Free(object), &[])?;
-            return match outcome {
-                Outcome::Freed => Ok(()),
-                outcome => Err(unlike(outcome, tag)),
-            };
-        }
-        let mut backoff = Backoff::new(self.patience);
-        loop {
-            match self.here(|here| here.at_home(|home, fx| home.free(tag, generation, fx)))? {
-                Ok(_) => return Ok(()),
-                Err(Reason::Locked) if backoff.wait() => {}
-                Err(reason) => return Err(not_done(reason, tag)),
-            }
-        }
+    /// Goes through an operation on objects in this thread.
+    pub fn call_home<R>(
+        &self,
+        go_on: impl FnMut(Option<Answered>) -> Action<R, Asks>,
+    ) -> Result<R, AccessError> {
+        let ask = |asks: Asks| self.ask_home(asks.command, asks.value);
+        errand::call(self, ask, go_on)
     }
 
     /// A region is no more, nor are its objects.
@@ -218,6 +240,17 @@ impl Access {
     }
 
     /// Does something in this node's own home.
+    /// The same without waiting for a requester. `None`: there is none.
+    fn here_now<R>(&self, act: impl FnOnce(&mut Here<'_>) -> R) -> Option<Result<R, AccessError>> {
+        let slot = match self.requesters.borrow_free()? {
+            Ok(slot) => slot,
+            Err(error) => return Some(Err(error.into())),
+        };
+        let mut nobody = Nobody;
+        let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
+        Some(Ok(act(&mut here)))
+    }
+
     fn here<R>(&self, act: impl FnOnce(&mut Here<'_>) -> R) -> Result<R, AccessError> {
         let slot = self.requesters.borrow()?;
         let mut nobody = Nobody;

@@ -10,6 +10,8 @@
 
 mod bucket;
 mod entries;
+mod finding;
+mod futures;
 pub(crate) mod hash;
 mod root;
 mod tail;
@@ -19,11 +21,13 @@ pub use self::entries::Entries;
 pub use self::root::MapSpec;
 
 use self::bucket::{Seen, find};
+use self::finding::Finding;
 use self::hash::hash;
 use super::{Object, ObjectRef};
-use crate::backoff::Backoff;
 use crate::bytes::window::Window;
 use crate::error::AccessError;
+use crate::host::driving::errand::Action;
+use crate::host::objects::{Answered, Asks};
 use crate::node::Node;
 use std::sync::Arc;
 
@@ -148,39 +152,16 @@ impl Map {
     pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, AccessError> {
         let of = self.of(key);
         let mut look = |view: &Window<'_>| search(view, of.hash, key, value);
-        match of.head.with(&mut look)? {
-            Seen::Value { .. } => Ok(true),
-            Seen::Absent => Ok(false),
-            seen => self.get_further(&of, seen, &mut look),
-        }
+        let mut finding = Finding::new(&of);
+        self.call(|came| finding.go_on((self, &of), &mut look, came))
     }
 
-    /// The head has said that it is in the tail.
-    #[cold]
-    fn get_further(
+    /// Goes through an operation in this thread.
+    fn call<R>(
         &self,
-        of: &Of<'_>,
-        mut seen: Seen,
-        look: &mut impl FnMut(&Window<'_>) -> Seen,
-    ) -> Result<bool, AccessError> {
-        let mut backoff = Backoff::new(self.shape.node.inner.access.patience);
-        loop {
-            let tail = match seen {
-                Seen::Value { .. } => return Ok(true),
-                Seen::Absent => return Ok(false),
-                Seen::Freed => return Err(of.head.gone()),
-                Seen::Tail(tail) => self.shape.node.attach_object::<[u8]>(tail)?,
-            };
-            seen = match tail.with(&mut *look) {
-                Ok(seen) => seen,
-                Err(AccessError::Gone { .. }) if backoff.wait() => of.head.with(&mut *look)?,
-                Err(AccessError::Gone { .. }) => {
-                    let addr = of.head.addr();
-                    return Err(AccessError::Busy { addr });
-                }
-                Err(error) => return Err(error),
-            };
-        }
+        go_on: impl FnMut(Option<Answered>) -> Action<R, Asks>,
+    ) -> Result<R, AccessError> {
+        self.shape.node.inner.access.call_home(go_on)
     }
 
     /// The values of several keys, in their order. Homes are asked together
@@ -204,11 +185,8 @@ impl Map {
             let view = Window::new(&words, 0, words.len() * 8);
             let (of, mut value) = (self.of(key), Vec::new());
             let mut look = |view: &Window<'_>| search(view, of.hash, key, &mut value);
-            let seen = look(&view);
-            let found = match seen {
-                Seen::Value { .. } => true,
-                seen => self.get_further(&of, seen, &mut look)?,
-            };
+            let mut finding = Finding::after(&of, look(&view));
+            let found = self.call(|came| finding.go_on((self, &of), &mut look, came))?;
             Ok(found.then_some(value))
         };
         keys.iter().enumerate().map(of_key).collect()

@@ -349,7 +349,7 @@ impl Map {
             };
             // Nobody else frees it, or has.
             if let Some(tail) = self.read_tail(tail)? {
-                self.free_tail(&tail.at);
+                self.free_tail(&tail.at)?;
             }
             head.clone().free()?;
         }

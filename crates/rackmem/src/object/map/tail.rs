@@ -1,10 +1,15 @@
 //! What does not fit into a bucket's head: an object, or several where objects are short, of which
 //! each names the next. None of them ever changes.
 
-use super::super::{MAX_OBJECT, Object, ObjectRef};
+use super::super::making::Making;
+use super::super::reading::Reading;
+use super::super::{Content, MAX_OBJECT, Object, ObjectRef, Retry};
 use super::Map;
 use super::bucket::{Entry, Part};
 use crate::error::{AccessError, AllocError};
+use crate::host::driving::errand::Action;
+use crate::host::objects::{Answered, Asks};
+use std::time::Instant;
 
 /// A bucket's tail.
 #[derive(Default)]
@@ -19,46 +24,168 @@ impl Map {
     /// The tail that a head names. Nothing where another change has freed it: then the head names
     /// it no more.
     pub(super) fn read_tail(&self, first: Option<ObjectRef>) -> Result<Option<Tail>, AccessError> {
-        let (mut tail, mut next) = (Tail::default(), first);
-        while let Some(at) = next {
-            let mut part = match self.shape.node.attach_object::<[u8]>(at)?.read() {
-                Ok(bytes) => Part::of(&bytes),
-                Err(AccessError::Gone { .. }) => return Ok(None),
-                Err(error) => return Err(error),
-            };
-            next = part.tail;
-            tail.part.entries.append(&mut part.entries);
-            tail.at.push(at);
-        }
-        Ok(Some(tail))
-    }
-
-    /// A new tail with these entries: its objects, of which the first one is what a head names.
-    pub(super) fn make_tail(
-        &self,
-        region: u64,
-        entries: Vec<Entry>,
-    ) -> Result<Vec<ObjectRef>, AllocError> {
-        let mut made: Vec<ObjectRef> = Vec::new();
-        for mut part in pack(entries, self.shape.most).into_iter().rev() {
-            part.tail = made.first().copied();
-            match self.shape.node.new_object::<[u8]>(region, &part.bytes(), 0) {
-                Ok(object) => made.insert(0, object.at()),
-                Err(error) => {
-                    self.free_tail(&made);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(made)
+        let mut reading = TailReading::new(first);
+        self.call(|came| reading.go_on(self, came))
     }
 
     /// Nobody finds these any more. If their home is gone, so are they.
-    pub(super) fn free_tail(&self, at: &[ObjectRef]) {
-        for at in at {
-            let object: Result<Object<[u8]>, _> = self.shape.node.attach_object(*at);
-            let _ = object.and_then(Object::free);
+    pub(super) fn free_tail(&self, at: &[ObjectRef]) -> Result<(), AccessError> {
+        let mut freeing = TailFreeing::new(at.to_vec());
+        self.call(|came| freeing.go_on(self, came))
+    }
+
+    fn object(&self, at: ObjectRef) -> Result<Object<[u8]>, AccessError> {
+        self.shape.node.attach_object(at)
+    }
+}
+
+/// A tail that is read, object by object. It comes to nothing where another change has freed it.
+pub(super) struct TailReading {
+    tail: Tail,
+    next: Option<ObjectRef>,
+    /// The read of that, once it has begun.
+    reading: Option<(Object<[u8]>, Reading)>,
+}
+
+impl TailReading {
+    /// Of the tail that a head names, if it names one.
+    pub fn new(next: Option<ObjectRef>) -> Self {
+        TailReading {
+            tail: Tail::default(),
+            next,
+            reading: None,
         }
+    }
+
+    /// What is to be done next, when a home has answered this if it was asked.
+    pub fn go_on(&mut self, map: &Map, mut came: Option<Answered>) -> Action<Option<Tail>, Asks> {
+        loop {
+            let Some(at) = self.next else {
+                return Action::Over(Ok(Some(std::mem::take(&mut self.tail))));
+            };
+            let (object, reading) = match &mut self.reading {
+                Some(begun) => begun,
+                none => match map.object(at) {
+                    Ok(object) => {
+                        let reading = Reading::new(object.expected(0), Retry::default());
+                        none.insert((object, reading))
+                    }
+                    Err(error) => return Action::Over(Err(error)),
+                },
+            };
+            let read = reading.go_on(object, came.take(), &mut <[u8]>::copied);
+            let read = read.and_then(|(version, seen)| object.whole(version, seen));
+            let mut part = match read.over() {
+                Ok(Ok(Some((_, bytes)))) => Part::of(&bytes),
+                Ok(Ok(None) | Err(AccessError::Gone { .. })) => return Action::Over(Ok(None)),
+                Ok(Err(error)) => return Action::Over(Err(error)),
+                Err(next) => return next,
+            };
+            (self.next, self.reading) = (part.tail, None);
+            self.tail.part.entries.append(&mut part.entries);
+            self.tail.at.push(at);
+        }
+    }
+}
+
+/// A new tail that is made, object by object, the last one first. It comes to its objects, of which
+/// the first one is what a head names; where one cannot be made, the others are freed.
+pub(super) struct TailMaking {
+    region: u64,
+    /// What is to be in objects, the first one first.
+    parts: Vec<Part>,
+    made: Vec<ObjectRef>,
+    making: Option<(Vec<u8>, Making<[u8]>)>,
+    failed: Option<(AllocError, TailFreeing)>,
+}
+
+impl TailMaking {
+    /// Of these entries, in objects of so many bytes at most.
+    pub fn new(region: u64, entries: Vec<Entry>, most: usize) -> Self {
+        TailMaking {
+            region,
+            parts: pack(entries, most),
+            made: Vec::new(),
+            making: None,
+            failed: None,
+        }
+    }
+
+    /// What is to be done next, when a home has answered this if it was asked.
+    pub fn go_on(
+        &mut self,
+        map: &Map,
+        mut came: Option<Answered>,
+    ) -> Action<Result<Vec<ObjectRef>, AllocError>, Asks> {
+        loop {
+            if let Some((error, freeing)) = &mut self.failed {
+                let error = *error;
+                return freeing
+                    .go_on(map, came.take())
+                    .and_then(|()| Ok(Err(error)));
+            }
+            let (bytes, making) = match &mut self.making {
+                Some(begun) => begun,
+                none => {
+                    let Some(mut part) = self.parts.pop() else {
+                        return Action::Over(Ok(Ok(std::mem::take(&mut self.made))));
+                    };
+                    part.tail = self.made.first().copied();
+                    none.insert((part.bytes(), Making::New))
+                }
+            };
+            let wanted = (self.region, &bytes[..], 0);
+            let failed = match making.go_on(&map.shape.node, wanted, came.take()).over() {
+                Ok(Ok(Ok(object))) => {
+                    self.made.insert(0, object.at());
+                    self.making = None;
+                    continue;
+                }
+                Ok(Ok(Err(error))) => error,
+                Ok(Err(error)) => error.into(),
+                Err(next) => return next,
+            };
+            let made = std::mem::take(&mut self.made);
+            self.failed = Some((failed, TailFreeing::new(made)));
+        }
+    }
+}
+
+/// Objects that nobody finds any more are freed, one after the other. If their home is gone, so are
+/// they: what stands in the way of one is no error of whoever frees it.
+pub(super) struct TailFreeing {
+    left: Vec<ObjectRef>,
+    /// Since when others are in the way.
+    since: Option<Instant>,
+}
+
+/// How long it is until one is tried again, in nanoseconds.
+const PAUSE: u64 = 100_000;
+
+impl TailFreeing {
+    pub fn new(left: Vec<ObjectRef>) -> Self {
+        let since = None;
+        TailFreeing { left, since }
+    }
+
+    /// What is to be done next, when a home has answered this if it was asked.
+    pub fn go_on(&mut self, map: &Map, mut came: Option<Answered>) -> Action<(), Asks> {
+        let patience = map.shape.node.inner.access.patience;
+        while let Some(at) = self.left.last() {
+            match map.object(*at).map(|object| object.free_on(came.take())) {
+                Ok(Action::Ask(question)) => return Action::Ask(question),
+                Ok(Action::Pause(most)) => return Action::Pause(most),
+                Ok(Action::Later(_))
+                    if self.since.get_or_insert_with(Instant::now).elapsed() < patience =>
+                {
+                    return Action::Pause(PAUSE);
+                }
+                Ok(Action::Later(_) | Action::Over(_)) | Err(_) => {
+                    self.left.pop();
+                }
+            }
+        }
+        Action::Over(Ok(()))
     }
 }
 

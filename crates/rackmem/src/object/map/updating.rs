@@ -1,23 +1,20 @@
 //! A change of one key: one conditional write of its bucket's head.
 
+use super::super::reading::Reading;
+use super::super::writing::Writing;
+use super::super::{Content, ObjectRef, Retry};
 use super::bucket::{Entry, Part};
-use super::tail::{Tail, fits};
+use super::tail::{Tail, TailFreeing, TailMaking, TailReading, fits};
 use super::{Map, Of};
-use crate::backoff::Backoff;
 use crate::error::{AccessError, AllocError};
+use crate::host::driving::errand::Action;
+use crate::host::objects::{Answered, Asks};
 
 /// What a change makes of a bucket.
 struct Changed {
     head: Part,
     /// What its tail is to be instead of what it was; nothing: it stays.
     tail: Option<Part>,
-}
-
-/// What an attempt came to.
-enum Attempt {
-    Done(Option<Vec<u8>>),
-    /// Another change came first.
-    Again,
 }
 
 impl Map {
@@ -52,83 +49,264 @@ impl Map {
         mut f: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
     ) -> Result<Option<Vec<u8>>, AllocError> {
         let of = self.of(key);
-        let mut backoff = Backoff::new(self.shape.node.inner.access.patience);
-        loop {
-            match self.attempt(&of, key, &mut f)? {
-                Attempt::Done(before) => return Ok(before),
-                Attempt::Again if backoff.wait() => {}
-                Attempt::Again => {
-                    let addr = of.head.addr();
-                    return Err(AccessError::Busy { addr }.into());
-                }
-            }
+        let mut changing = Changing::new(&of);
+        self.call(|came| changing.go_on((self, &of, key), &mut f, came))?
+    }
+}
+
+/// A change, between two of its steps.
+pub(super) struct Changing {
+    step: Step,
+    /// Whether it may have something to give back: a future's has not before a thread has it.
+    may_owe: bool,
+}
+
+/// A head that was read: its version, and what is in it.
+type Head = (u64, Part);
+/// The value that was there, and what is to be there.
+type Change = (Option<Vec<u8>>, Option<Entry>);
+
+enum Step {
+    ReadsHead(Reading),
+    /// The key is not in the head.
+    ReadsTail(Head, TailReading),
+    /// What it is to be has no room there.
+    MakesRoom(Head, Change, TailReading),
+    /// A new tail, for a head and instead of the old one.
+    MakesTail(Writes, TailMaking),
+    Writes(Writes, Vec<u8>, Writing),
+    /// What the head names no more, or never has.
+    Frees(TailFreeing, Then),
+    Over(Done),
+    /// Another change came first.
+    Again,
+}
+
+/// A head that is written if it still has this version.
+#[derive(Default)]
+struct Writes {
+    head: Head,
+    /// The value that was there.
+    before: Option<Vec<u8>>,
+    /// The old tail, if there is to be another one, and the new one.
+    old: Vec<ObjectRef>,
+    made: Vec<ObjectRef>,
+}
+
+enum Then {
+    Done(Option<Vec<u8>>),
+    /// Another change came first.
+    Again,
+}
+
+/// What it has come to.
+type Done = Result<Option<Vec<u8>>, AllocError>;
+
+impl Changing {
+    pub fn new(of: &Of<'_>) -> Self {
+        Changing {
+            step: Step::begin(of),
+            may_owe: true,
         }
     }
 
-    fn attempt(
-        &self,
-        of: &Of<'_>,
-        key: &[u8],
+    /// One whose first step a poll makes.
+    pub fn of_future(of: &Of<'_>) -> Self {
+        Changing {
+            may_owe: false,
+            ..Changing::new(of)
+        }
+    }
+
+    /// Whether there are objects that only it knows of.
+    pub fn owes(&self) -> bool {
+        match &self.step {
+            Step::MakesTail(..) => self.may_owe,
+            Step::Writes(writes, ..) => !writes.made.is_empty() || !writes.old.is_empty(),
+            Step::Frees(..) => true,
+            _ => false,
+        }
+    }
+
+    /// What is to be done next, when a home has answered this if it was asked. `f` may run several
+    /// times.
+    pub fn go_on(
+        &mut self,
+        (map, of, key): (&Map, &Of<'_>, &[u8]),
         f: &mut impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
-    ) -> Result<Attempt, AllocError> {
-        let (version, bytes) = of.head.read_versioned()?;
-        let head = Part::of(&bytes);
-        if head.freed {
-            return Err(of.head.gone().into());
-        }
-        let (room, named) = (self.shape.room, head.tail);
-        // A tail is read only where it is needed.
-        let mut tail: Option<Tail> = None;
-        if head.find(of.hash, key).is_none() {
-            tail = self.read_tail(named)?;
-            if tail.is_none() {
-                return Ok(Attempt::Again);
-            }
-        }
-        let has = |part: &Part| part.find(of.hash, key).cloned();
-        let before = has(&head).or_else(|| tail.as_ref().and_then(|tail| has(&tail.part)));
-        let before = before.map(|entry| entry.value);
-        let after = f(before.as_deref());
-        if after == before {
-            // It was so when the head was read.
-            return Ok(Attempt::Done(before));
-        }
-        let entry = after.map(|value| Entry {
-            hash: of.hash,
-            key: key.to_vec(),
-            value,
-        });
-        let stays = entry
-            .as_ref()
-            .is_none_or(|entry| head.has_room(entry, room));
-        if !stays && tail.is_none() {
-            tail = self.read_tail(named)?;
-            if tail.is_none() {
-                return Ok(Attempt::Again);
-            }
-        }
-        let old = tail.unwrap_or_default();
-        let bounds = (room, self.shape.most);
-        let changed = change((head, old.part), bounds, (of.hash, key), entry)?;
-        let Changed { mut head, tail } = changed;
-        let mut made = Vec::new();
-        let is_replaced = tail.is_some();
-        if let Some(tail) = tail {
-            made = self.make_tail(of.region, tail.entries)?;
-            head.tail = made.first().copied();
-        }
-        match of.head.write_if(version, &head.bytes())? {
-            Ok(_) => {
-                if is_replaced {
-                    self.free_tail(&old.at);
+        mut came: Option<Answered>,
+    ) -> Action<Done, Asks> {
+        let which = (map, of, key);
+        loop {
+            let next = match &mut self.step {
+                Step::ReadsHead(reading) => {
+                    let read = reading.go_on(of.head, came.take(), &mut <[u8]>::copied);
+                    let read = read.and_then(|(version, seen)| of.head.whole(version, seen));
+                    match read.over() {
+                        Ok(Ok(Some((version, bytes)))) => {
+                            let head = (version, Part::of(&bytes));
+                            if head.1.freed {
+                                return Action::Over(Err(of.head.gone()));
+                            }
+                            match head.1.find(of.hash, key) {
+                                Some(_) => decided(which, head, None, f),
+                                // A tail is read only where it is needed.
+                                None => {
+                                    let tail = TailReading::new(head.1.tail);
+                                    Step::ReadsTail(head, tail)
+                                }
+                            }
+                        }
+                        Ok(Ok(None)) => return Action::Over(Err(of.head.gone())),
+                        Ok(Err(error)) => return Action::Over(Err(error)),
+                        Err(next) => return next,
+                    }
                 }
-                Ok(Attempt::Done(before))
-            }
-            Err(_) => {
-                self.free_tail(&made);
-                Ok(Attempt::Again)
-            }
+                Step::ReadsTail(head, reading) => match reading.go_on(map, came.take()).over() {
+                    Ok(Ok(Some(tail))) => decided(which, std::mem::take(head), Some(tail), f),
+                    Ok(Ok(None)) => Step::Again,
+                    Ok(Err(error)) => return Action::Over(Err(error)),
+                    Err(next) => return next,
+                },
+                Step::MakesRoom(head, change, reading) => {
+                    match reading.go_on(map, came.take()).over() {
+                        Ok(Ok(Some(tail))) => {
+                            let (head, change) = (std::mem::take(head), std::mem::take(change));
+                            planned(which, head, tail, change)
+                        }
+                        Ok(Ok(None)) => Step::Again,
+                        Ok(Err(error)) => return Action::Over(Err(error)),
+                        Err(next) => return next,
+                    }
+                }
+                Step::MakesTail(..) if !self.may_owe => {
+                    // A thread of the node's goes on with it, whoever is there then.
+                    self.may_owe = true;
+                    return Action::Pause(0);
+                }
+                Step::MakesTail(writes, making) => match making.go_on(map, came.take()).over() {
+                    Ok(Ok(Ok(made))) => {
+                        let mut writes = std::mem::take(writes);
+                        writes.head.1.tail = made.first().copied();
+                        writes.made = made;
+                        writes.begin()
+                    }
+                    Ok(Ok(Err(error))) => return Action::Over(Ok(Err(error))),
+                    Ok(Err(error)) => return Action::Over(Err(error)),
+                    Err(next) => return next,
+                },
+                Step::Writes(writes, bytes, writing) => {
+                    match writing.go_on(of.head, came.take(), bytes).over() {
+                        Ok(Ok(written)) => {
+                            let Writes {
+                                before, old, made, ..
+                            } = std::mem::take(writes);
+                            let (frees, then) = match written {
+                                Ok(_) => (old, Then::Done(before)),
+                                Err(_) => (made, Then::Again),
+                            };
+                            Step::Frees(TailFreeing::new(frees), then)
+                        }
+                        // The home may have written it: what it would name stays.
+                        Ok(Err(error)) => return Action::Over(Err(error)),
+                        Err(next) => return next,
+                    }
+                }
+                Step::Frees(freeing, then) => match freeing.go_on(map, came.take()).over() {
+                    Ok(_) => match then {
+                        Then::Done(before) => Step::Over(Ok(before.take())),
+                        Then::Again => Step::Again,
+                    },
+                    Err(next) => return next,
+                },
+                Step::Over(done) => return Action::Over(Ok(std::mem::replace(done, Ok(None)))),
+                Step::Again => {
+                    self.step = Step::begin(of);
+                    let addr = of.head.addr();
+                    return Action::Later(AccessError::Busy { addr });
+                }
+            };
+            self.step = next;
         }
+    }
+}
+
+impl Step {
+    fn begin(of: &Of<'_>) -> Self {
+        Step::ReadsHead(Reading::new(of.head.expected(0), Retry::default()))
+    }
+}
+
+impl Writes {
+    fn begin(self) -> Step {
+        let (version, head) = &self.head;
+        let (bytes, writing) = (head.bytes(), Writing::new(*version));
+        Step::Writes(self, bytes, writing)
+    }
+}
+
+/// What a key is to be, where what there is of its bucket is enough to say so.
+fn decided(
+    (map, of, key): (&Map, &Of<'_>, &[u8]),
+    (version, head): Head,
+    tail: Option<Tail>,
+    f: &mut impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+) -> Step {
+    let has = |part: &Part| part.find(of.hash, key).cloned();
+    let before = has(&head).or_else(|| tail.as_ref().and_then(|tail| has(&tail.part)));
+    let before = before.map(|entry| entry.value);
+    let after = f(before.as_deref());
+    if after == before {
+        // It was so when the head was read.
+        return Step::Over(Ok(before));
+    }
+    let entry = after.map(|value| Entry {
+        hash: of.hash,
+        key: key.to_vec(),
+        value,
+    });
+    let room = map.shape.room;
+    let stays = (entry.as_ref()).is_none_or(|entry| head.has_room(entry, room));
+    let change = (before, entry);
+    match tail {
+        None if !stays => {
+            let reading = TailReading::new(head.tail);
+            Step::MakesRoom((version, head), change, reading)
+        }
+        tail => planned(
+            (map, of, key),
+            (version, head),
+            tail.unwrap_or_default(),
+            change,
+        ),
+    }
+}
+
+/// What is to become of a key's bucket.
+fn planned(
+    (map, of, key): (&Map, &Of<'_>, &[u8]),
+    (version, head): Head,
+    old: Tail,
+    (before, entry): Change,
+) -> Step {
+    let bounds = (map.shape.room, map.shape.most);
+    let changed = change((head, old.part), bounds, (of.hash, key), entry);
+    let Changed { head, tail } = match changed {
+        Ok(changed) => changed,
+        Err(error) => return Step::Over(Err(error)),
+    };
+    let mut writes = Writes {
+        head: (version, head),
+        before,
+        ..Writes::default()
+    };
+    match tail {
+        Some(tail) => {
+            writes.old = old.at;
+            let making = TailMaking::new(of.region, tail.entries, map.shape.most);
+            Step::MakesTail(writes, making)
+        }
+        None => writes.begin(),
     }
 }
 

@@ -1,0 +1,81 @@
+//! An object is made, step by step: its home gives it, and then it gets its content.
+
+use super::writing::Writing;
+use super::{MAX_OBJECT, Object};
+use crate::error::{AccessError, AllocError, RackError};
+use crate::host::driving::errand::Action;
+use crate::host::objects::{Answered, Asks};
+use crate::node::Node;
+use rackmem_proto::sabre::Command;
+use rackmem_proto::wire::{Contract, Tag};
+
+/// An object that is being made, between two steps.
+pub(super) enum Making<T: ?Sized> {
+    New,
+    /// Its home has been asked for it.
+    Given,
+    Writes(Object<T>, Writing),
+    /// It has not got its content. Nobody else knows of it; if its home is gone, so is it.
+    Frees(Object<T>, AccessError),
+}
+
+impl<T: ?Sized> Making<T> {
+    /// What is to be done next for an object in the region that begins at this address, with this
+    /// content and so much room, when a home has answered this if it was asked.
+    pub fn go_on(
+        &mut self,
+        node: &Node,
+        (region, content, room): (u64, &[u8], usize),
+        mut came: Option<Answered>,
+    ) -> Action<Result<Object<T>, AllocError>, Asks> {
+        let (region, len) = (Tag(region), content.len().max(room));
+        loop {
+            match self {
+                Making::New => {
+                    if !region.is_under(Contract::Object) {
+                        let wrong = AccessError::wrong_contract(region, Contract::Object);
+                        return Action::Over(Err(wrong));
+                    }
+                    if len > MAX_OBJECT {
+                        let most = MAX_OBJECT;
+                        return Action::Over(Ok(Err(AllocError::TooLarge { len, most })));
+                    }
+                    match node.open_now() {
+                        Some(Ok(())) => *self = Making::Given,
+                        Some(Err(error)) => return Action::Over(Err(error.into())),
+                        None => return Action::Later(RackError::NoLease.into()),
+                    }
+                }
+                Making::Given => {
+                    let wanted = Command::Alloc(region, len as u32);
+                    let given = node.inner.access.give_object(wanted, came.take());
+                    let at = match given.over() {
+                        Ok(Ok(Ok(at))) => at,
+                        Ok(Ok(Err(error))) => return Action::Over(Ok(Err(error))),
+                        Ok(Err(error)) => return Action::Over(Err(error)),
+                        Err(next) => return next,
+                    };
+                    let object = Object::new(node, at);
+                    // Zeros are there already.
+                    if content.len() == len && content.iter().all(|byte| *byte == 0) {
+                        return Action::Over(Ok(Ok(object)));
+                    }
+                    *self = Making::Writes(object, Writing::new(0));
+                }
+                Making::Writes(object, writing) => {
+                    match writing.go_on(object, came.take(), content).over() {
+                        Ok(Ok(_)) => return Action::Over(Ok(Ok(object.clone()))),
+                        Ok(Err(error)) => *self = Making::Frees(object.clone(), error),
+                        Err(next) => return next,
+                    }
+                }
+                Making::Frees(object, error) => {
+                    return match object.free_on(came.take()).over() {
+                        Ok(_) => Action::Over(Err(*error)),
+                        Err(next) => next,
+                    };
+                }
+            }
+        }
+    }
+}
