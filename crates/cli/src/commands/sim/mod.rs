@@ -22,6 +22,7 @@ Examples:
   rackmem sim                                        200 racks with every kind of failure
   rackmem sim --seeds 0..5000 --rack tiny-switch     more, with a switch that is too small
   rackmem sim --rack replicated-home                 groups keep copies of blocks; the node that serves them dies, too
+  rackmem sim --rack replicated-home --removals 4    regions with copies are removed while they are used
   rackmem sim --seed 7 --failures node --trace       trace one world; a seed always gives the same run
   rackmem sim --seed 7 --trace --block 3             what happened to block 3
   rackmem sim --seed 7 --pcap seed7.pcap             its packets, for tcpdump and Wireshark
@@ -87,6 +88,12 @@ pub fn run(args: &SimArgs, json: bool) -> Result<Ended> {
     if args.bounded {
         let one = args.seed.map(|seed| (seed, seed + 1));
         return bounded::worlds(one.or(args.seeds).unwrap_or((0, 200)), json);
+    }
+    if args.world.removes_nothing() {
+        return Err(Failure::new(
+            "--removals is about regions with copies, and this rack has none",
+            "add --rack replicated-home or --rack replicated-home-switch",
+        ));
     }
     let config = args.world.config();
     let stop = Stop::on_signals()?;

@@ -100,6 +100,9 @@ pub struct WorldArgs {
     /// Do N operations per thread [60]; every fourth takes a lock
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     operations: Option<u32>,
+    /// Remove regions with copies N times while they are used [0]; needs `--rack replicated-home[-switch]`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
+    removals: Option<u32>,
     /// Exclude single faults, failures or operations
     #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
     without: Vec<Part>,
@@ -157,6 +160,12 @@ impl WorldArgs {
         self.defect.map(Mutation::name)
     }
 
+    /// Whether regions with copies are to be removed where there are none.
+    pub fn removes_nothing(&self) -> bool {
+        let config = self.config();
+        config.removals > 0 && config.copies == 0
+    }
+
     /// How many worlds a scenario has.
     pub fn seeds(&self) -> Option<u64> {
         self.scenario.map(|scenario| scenario.seeds)
@@ -179,6 +188,7 @@ impl WorldArgs {
             blocks: self.blocks.unwrap_or(base.blocks),
             locks: self.locks.unwrap_or(base.locks),
             operations: self.operations.unwrap_or(base.operations),
+            removals: self.removals.unwrap_or(base.removals),
             mutation: self.defect,
             ..base
         };
@@ -287,6 +297,9 @@ impl WorldArgs {
                 words.push(format!("{option} {}", list.join(",")));
             }
         }
+        if small.removals > 0 {
+            words.push(format!("--removals {}", small.removals));
+        }
         if let Some(defect) = small.mutation {
             words.push(format!("--defect {}", defect.name()));
         }
@@ -338,6 +351,15 @@ mod tests {
         assert_eq!(parse(&args.again(&small)).config(), small);
         small.mix.fetch = 0;
         assert_eq!(parse(&args.again(&small)).config(), small);
+    }
+
+    #[test]
+    fn worlds_with_removals_have_options_that_make_them_again() {
+        let args = parse("--rack replicated-home --removals 4 --defect forget-reader");
+        let config = args.config();
+        assert!(config.removals == 4 && !args.removes_nothing());
+        assert_eq!(parse(&args.again(&config)).config(), config);
+        assert!(parse("--removals 1").removes_nothing());
     }
 
     #[test]

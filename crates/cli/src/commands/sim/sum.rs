@@ -59,6 +59,7 @@ fn figures(report: &Report) -> Vec<(&'static str, u64)> {
         ("copied_writes_untold", report.copies.untold),
         ("keepers_died", report.copies.keepers_died),
         ("copies_replaced", report.copies.replaced),
+        ("regions_removed", report.copies.removals.removed),
     ]
 }
 
