@@ -230,6 +230,70 @@ fn a_lock_that_nobody_else_wants_costs_nothing() {
     assert!(!blade.retry(Tag(0), &mut steps), "it waits for nobody");
 }
 
+/// A node's only thread waits no longer when what the lock protects comes, before the grant: that
+/// comes after it, and whoever is behind this node waits for it to have both.
+#[test]
+fn what_comes_for_a_thread_that_waits_no_longer_is_there_when_the_grant_comes() {
+    let mut home = LockDirectory::new(0, EPOCH);
+    let mut blades = [blade(0), blade(1)];
+    let tag = Tag(0x40);
+    home.create(tag);
+    blades[0].create(tag, Regions::default());
+    blades[1].open(tag, Regions::default());
+    let mut steps = Steps::new();
+    let (inside, _) = blades[0].enter(tag, Access::Write, &mut steps);
+    assert!(inside.is_some());
+    blades[1].enter(tag, Access::Write, &mut steps);
+    let mut gone = false;
+    let mut given = 0;
+    loop {
+        let mut sent = std::mem::take(&mut steps);
+        // What holders send to each other is the first to arrive.
+        sent.sort_by_key(|event| match event {
+            Event::Send(send) => u8::from(send.header.kind != Kind::Give),
+            _ => 0,
+        });
+        let mut answers = Vec::new();
+        for event in sent {
+            let Event::Send(send) = event else { continue };
+            given += usize::from(send.header.kind == Kind::Give);
+            match send.to {
+                Dest::Agent(node) => {
+                    blades[usize::from(node)].handle(&send.header, 0, &[], &mut steps);
+                }
+                _ => answers.extend(home.handle(&send.header).iter().copied()),
+            }
+        }
+        for answer in answers {
+            let (nodes, provider) = match answer.to {
+                Dest::Agents { nodes, provider } => (nodes, provider),
+                Dest::Agent(node) => (Copyset::of(node), None),
+                other => panic!("nobody else is told, and {other:?} is"),
+            };
+            for node in nodes.iter() {
+                let mut header = answer.header;
+                if provider == Some(node) {
+                    header.flags = header.flags.and(Flags::PROVIDER);
+                }
+                blades[usize::from(node)].handle(&header, 0, &[], &mut steps);
+            }
+        }
+        if steps.is_empty() && std::mem::replace(&mut gone, true) {
+            break;
+        }
+        if steps.is_empty() {
+            blades[1].cancel(tag);
+            blades[0].leave(tag, Access::Write, None, &mut steps);
+        }
+    }
+    assert_eq!(given, 1);
+    let there = blades[1].lock(tag).unwrap();
+    assert_eq!(
+        (there.right(), there.unfinished()),
+        (Right::Modified, false)
+    );
+}
+
 #[test]
 fn unknown_locks_and_other_epochs_are_dropped() {
     let (mut blade, mut steps) = (blade(1), Steps::new());

@@ -417,3 +417,41 @@ fn a_future_may_go_to_another_thread() {
         assert_eq!(turn.join().unwrap(), Ok(5));
     });
 }
+
+/// Tasks of all nodes leave the line of a lock at any moment, or leave the lock itself in the
+/// middle: whoever waits has its turn, also where what the lock protects has come for a task that
+/// was dropped, and before the grant.
+#[test]
+fn turns_that_are_dropped_at_any_moment_keep_nobody_waiting() {
+    everywhere(|rack| {
+        let locks: Vec<Mutex<u64>> = (0..NODES)
+            .map(|home| Mutex::create(&rack.node(home), 0).unwrap())
+            .collect();
+        let done: Vec<AtomicU64> = locks.iter().map(|_| AtomicU64::new(0)).collect();
+        on_all(rack, |id| {
+            let moment = || std::thread::sleep(Duration::from_micros(fastrand::u64(0..300)));
+            for (lock, done) in locks.iter().zip(&done) {
+                let here: Mutex<u64> = Mutex::attach(&rack.node(id), lock.addr()).unwrap();
+                for nth in 0..150 {
+                    let mut turn = here.lock_async();
+                    if nth % 3 == 0 {
+                        let mut inside = block_on(turn).unwrap();
+                        *inside += 1;
+                        done.fetch_add(1, SeqCst);
+                        continue;
+                    }
+                    for _ in 0..3 {
+                        let inside = poll_once(&mut turn);
+                        moment();
+                        if inside.is_some() {
+                            break;
+                        }
+                    }
+                }
+            }
+        });
+        for (lock, done) in locks.iter().zip(&done) {
+            assert_eq!(*lock.lock().unwrap(), done.load(SeqCst));
+        }
+    });
+}

@@ -205,7 +205,8 @@ impl Lock {
     /// A part of the data.
     fn given(&mut self, header: &Header, len: u32, steps: &mut Steps) {
         let version = version(header);
-        let awaited = self.want.is_some() || self.promise.is_some();
+        let asked = self.want.is_some() || self.left.is_some();
+        let awaited = asked || self.promise.is_some();
         if version <= self.floor || self.right == Right::Modified || !awaited {
             return;
         }
@@ -220,7 +221,7 @@ impl Lock {
     /// The queue of who was the holder before.
     fn take_queue(&mut self, at: &At, header: &Header, records: &[Record]) {
         let holder = self.right == Right::Modified
-            || self.want == Some(Access::Write)
+            || self.want.max(self.left) == Some(Access::Write)
             || self.promise.is_some_and(|p| p.access == Access::Write);
         if version(header) <= self.floor || !holder {
             return;

@@ -186,6 +186,9 @@ pub struct Lock {
     pub(super) want: Option<Access>,
     /// What the directory was asked for.
     pub(super) asked: Option<Access>,
+    /// What the directory was asked for and no thread waits for any more. It may come, and what the
+    /// lock protects before the grant.
+    pub(super) left: Option<Access>,
     pub(super) promise: Option<Promise>,
     pub(super) acks: Acks,
     pub(super) arrival: Arrival,
@@ -428,7 +431,7 @@ impl Lock {
             steps.push(Event::Install);
         }
         (self.promise, self.passed) = (None, None);
-        self.arrival = Arrival::default();
+        (self.arrival, self.left) = (Arrival::default(), None);
         self.right = match promise.access {
             Access::Read => Right::Shared,
             Access::Write => Right::Modified,
@@ -519,6 +522,7 @@ impl Lock {
     /// No thread waits any more. What was asked for may still come,
     /// and then stays until a node wants it.
     pub(super) fn cancel(&mut self) {
+        self.left = self.left.max(self.asked);
         self.want = None;
         self.asked = None;
     }

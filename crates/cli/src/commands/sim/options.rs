@@ -100,7 +100,7 @@ pub struct WorldArgs {
     /// Do N operations per thread [60]; every fourth takes a lock
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     operations: Option<u32>,
-    /// Remove regions with copies N times while they are used [0]; needs `--rack replicated-home[-switch]`
+    /// Remove regions with copies N times in use [0]; needs `--rack replicated-home[-switch]`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
     removals: Option<u32>,
     /// Exclude single faults, failures or operations
