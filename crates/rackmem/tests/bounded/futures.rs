@@ -207,9 +207,8 @@ fn dropped_futures_of_items_keep_nobody_waiting() {
                     for nth in 0..ROUNDS {
                         let mut heard = domain.quiesce_async();
                         let mut read = domain.read_async(nth as usize % ITEMS);
-                        // Turns at locks that are dropped are tried by the locks' tests.
-                        let mut writer = block_on(domain.writer_async()).unwrap();
                         let mut counts = Box::pin(async {
+                            let mut writer = domain.writer_async().await.unwrap();
                             begun.fetch_add(1, SeqCst);
                             writer.update_async(0, |count| count + 1).await.unwrap();
                             done.fetch_add(1, SeqCst);
