@@ -82,10 +82,8 @@ fn lines(stdout: Option<ChildStdout>) -> mpsc::Receiver<String> {
 }
 
 impl Running {
-    /// Starts it with `--json`.
-    pub fn start(args: &[&str]) -> Running {
-        let mut child = rackmem(args)
-            .arg("--json")
+    fn of(mut command: Command) -> Running {
+        let mut child = command
             .stdout(Stdio::piped())
             .spawn()
             .expect("the command starts");
@@ -93,16 +91,18 @@ impl Running {
         Running { child, stdout }
     }
 
+    /// Starts it with `--json`.
+    pub fn start(args: &[&str]) -> Running {
+        let mut command = rackmem(args);
+        command.arg("--json");
+        Running::of(command)
+    }
+
     /// Starts what a shell is told.
     pub fn of_shell(script: &str) -> Running {
-        let mut child = Command::new("sh")
-            .args(["-c", script])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a shell");
-        let stdout = Mutex::new(lines(child.stdout.take()));
-        Running { child, stdout }
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::null());
+        Running::of(command)
     }
 
     /// Its number.
@@ -112,14 +112,9 @@ impl Running {
 
     /// Starts it with `--json`, and a folder of its own for what it leaves in temporary places.
     pub fn start_in(folder: &Path, args: &[&str]) -> Running {
-        let mut child = rackmem(args)
-            .arg("--json")
-            .env("TMPDIR", folder)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the command starts");
-        let stdout = Mutex::new(lines(child.stdout.take()));
-        Running { child, stdout }
+        let mut command = rackmem(args);
+        command.arg("--json").env("TMPDIR", folder);
+        Running::of(command)
     }
 
     /// Waits until something is so.

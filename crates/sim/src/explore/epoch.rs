@@ -140,6 +140,17 @@ impl ExplorerRack {
 }
 
 impl ExplorerRack {
+    /// Something that happens to the rack, and not to one part of it.
+    pub(super) fn of_the_rack(&mut self, state: &State, input: Input) -> Move {
+        Move {
+            part: 0,
+            input,
+            stays: false,
+            lost: 0,
+            outcome: self.parts.step(state.parts[0], input, &self.layout),
+        }
+    }
+
     /// A failure that begins a new epoch, in the middle of whatever is under way.
     pub(super) fn epochs(
         &mut self,
@@ -149,14 +160,7 @@ impl ExplorerRack {
         let failures = self.layout.scenario.failures;
         for (nth, failure) in failures.iter().enumerate() {
             let input = Input::Epoch(nth as u8);
-            let outcome = self.parts.step(state.parts[0], input, &self.layout);
-            let action = Move {
-                part: 0,
-                input,
-                stays: false,
-                lost: 0,
-                outcome,
-            };
+            let action = self.of_the_rack(state, input);
             let failure = *failure;
             let Some(epochs) = state.left.epochs.checked_sub(failure.epochs()) else {
                 continue;

@@ -171,14 +171,7 @@ impl ExplorerRack {
         }
         if state.groups < STEPS {
             let input = Input::Groups;
-            let outcome = self.parts.step(state.parts[0], input, &self.layout);
-            let action = Move {
-                part: 0,
-                input,
-                stays: false,
-                lost: 0,
-                outcome,
-            };
+            let action = self.of_the_rack(state, input);
             let groups = state.groups + 1;
             into.push((
                 action,
