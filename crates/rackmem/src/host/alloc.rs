@@ -17,12 +17,24 @@ use rackmem_proto::flowcc::Grant;
 use rackmem_proto::heap::class;
 use rackmem_proto::wire::{HomeId, Kind, MAX_NODES, Record, Tag};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a magazine is not used before what is in it goes home: between one and two of these.
 pub(crate) const QUIET: Duration = Duration::from_millis(50);
+
+/// Lets [`QUIET`] pass. Being woken does not end it, for it was for something that has been seen
+/// already or will be then; `closed` does.
+pub(crate) fn rest(closed: &AtomicBool) {
+    let begun = Instant::now();
+    while let Some(left) = QUIET.checked_sub(begun.elapsed())
+        && !closed.load(Relaxed)
+    {
+        std::thread::park_timeout(left);
+    }
+}
 
 /// A node's allocator.
 pub(crate) struct Allocator {
@@ -369,4 +381,20 @@ fn is_refusal(error: &AllocError) -> bool {
         error,
         AllocError::NotAllocated { .. } | AllocError::OutOfMemory { .. }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A magazine that is looked at twice at once was not used in between, and would go home.
+    #[test]
+    fn a_rest_is_as_long_however_often_it_is_woken() {
+        let (closed, begun) = (AtomicBool::new(false), Instant::now());
+        std::thread::current().unpark();
+        rest(&closed);
+        assert!(begun.elapsed() >= QUIET);
+        closed.store(true, Relaxed);
+        rest(&closed);
+    }
 }

@@ -20,7 +20,7 @@ use crate::data_plane::kernel::{KernelPlace, KernelSwitch};
 use crate::error::{LeaveError, OpenError, RackError};
 use crate::host::access::Access;
 use crate::host::agents::Agents;
-use crate::host::alloc::{Allocator, QUIET};
+use crate::host::alloc::{Allocator, rest};
 use crate::host::cleaning::LOOK;
 use crate::host::driving::driver::Driver;
 use crate::host::groups::Book;
@@ -494,7 +494,7 @@ impl Rack {
             .spawn(move || {
                 while !closed.load(Relaxed) {
                     match tidy() {
-                        true => std::thread::park_timeout(QUIET),
+                        true => rest(&closed),
                         false => std::thread::park_timeout(LOOK),
                     }
                 }
