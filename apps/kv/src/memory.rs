@@ -193,6 +193,20 @@ pub trait Pages: Send + Sync + 'static {
     /// Leaves it.
     fn leave(&self, inside: Self::Inside);
 
+    /// The page as it is, for a reader who enters no lock and keeps no writer out: what was read
+    /// counts if [`Pages::is_as_seen`] then. `None`: who reads is to enter. It is left like a lock.
+    #[inline]
+    fn glance(&self, _page: usize) -> Result<Option<Self::Inside>, MemoryError> {
+        Ok(None)
+    }
+
+    /// Whether nobody has entered to write since the [`Pages::glance`] that gave this: everything
+    /// that the page names was its own until now. Always so inside of the lock.
+    #[inline]
+    fn is_as_seen(&self, _inside: &Self::Inside) -> Result<bool, MemoryError> {
+        Ok(true)
+    }
+
     /// Whether what is found inside is old: what was written after it died with a node. All who
     /// enter are told until a writer has left.
     fn is_outdated(&self, _inside: &Self::Inside) -> bool {

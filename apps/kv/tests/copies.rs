@@ -213,3 +213,75 @@ fn any_node_dies_and_no_key_is_lost() {
         }
     }
 }
+
+/// A store of three nodes in this process.
+fn local() -> (Rack, Vec<CopiedStore>) {
+    let rack = Rack::local(3).unwrap();
+    let stores = (0..3).map(|id| open(&rack.node(id))).collect();
+    (rack, stores)
+}
+
+/// Who only reads takes no lock, for a lock is a write that a majority has: short values, long
+/// ones, and keys behind the first page of their bucket.
+#[test]
+fn a_read_writes_nothing() {
+    let (rack, stores) = local();
+    let long = vec![7; 100_000];
+    stores[0].set(b"long", &long).unwrap();
+    for key in 0..KEYS {
+        stores[key % 3]
+            .set(format!("key:{key}").as_bytes(), b"a value")
+            .unwrap();
+    }
+    let written = || -> u64 {
+        let events = (0..3).map(|id| rack.node(id).metrics().events);
+        events
+            .map(|events| events.write_miss + events.write_shared + events.evict_modified)
+            .sum()
+    };
+    let before = written();
+    let mut value = Vec::new();
+    for store in &stores {
+        assert!(store.get(b"long", &mut value).unwrap() && value == long);
+        assert!(!store.get(b"nothing", &mut value).unwrap());
+        for key in 0..KEYS {
+            let key = format!("key:{key}");
+            assert!(store.get(key.as_bytes(), &mut value).unwrap() && value == b"a value");
+        }
+    }
+    assert_eq!(written(), before);
+}
+
+/// Each read of a value that changes meanwhile, and whose memory others get, is of one writer.
+#[test]
+fn reads_beside_writers_are_whole() {
+    let (_rack, stores) = local();
+    let over = AtomicBool::new(false);
+    let read = AtomicUsize::new(0);
+    let key = |nth: u8| vec![b'k', nth % 4];
+    std::thread::scope(|scope| {
+        for store in &stores[..2] {
+            scope.spawn(|| {
+                for round in (0..=255u8).cycle().take(2000) {
+                    let len = 1 + usize::from(round) * 40;
+                    store.set(&key(round), &vec![round; len]).unwrap();
+                }
+                over.store(true, SeqCst);
+            });
+        }
+        scope.spawn(|| {
+            let mut value = Vec::new();
+            while !over.load(SeqCst) {
+                for nth in 0..4 {
+                    if stores[2].get(&key(nth), &mut value).unwrap() {
+                        let round = value[0];
+                        assert_eq!(value.len(), 1 + usize::from(round) * 40);
+                        assert!(value.iter().all(|byte| *byte == round));
+                        read.fetch_add(1, SeqCst);
+                    }
+                }
+            }
+        });
+    });
+    assert!(read.load(SeqCst) > 0);
+}

@@ -13,10 +13,15 @@
 //! ```
 //!
 //! A page is a lock and a block. The lock is a word that says who is inside, a node's incarnation
-//! among others: whoever finds one of a dead incarnation takes it. A thread inside has the page for
-//! itself; what it has changed is written back, whole, when it leaves, and then the lock is
-//! released. So a page is as somebody left it, also when one dies inside. What a thread inside has
-//! freed is handed out again only after the page that does not name it any more is written.
+//! among others, or who was last: whoever finds one of a dead incarnation takes it. A thread inside
+//! has the page for itself; what it has changed is written back, whole, when it leaves, and then
+//! the lock is released. So a page is as somebody left it, also when one dies inside. What a thread
+//! inside has freed is handed out again only after the page that does not name it any more is
+//! written.
+//!
+//! No two entries have the same word. So a reader need not enter: where the lock is free before and
+//! after it has read, with the same word, the page and all that it names were nobody else's. Then a
+//! read writes nothing, and its blocks stay with the nodes that read them.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::AtomicU64;
@@ -40,6 +45,9 @@ const ROOT: usize = FREE + 8 * CLASSES;
 const PIECE: usize = 64;
 /// The longest pause between two looks at a lock.
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+/// Of a lock: nobody is inside, and the rest of the word says who was last. 0: nobody ever was. A
+/// node's number, below 64, leaves the bit alone.
+const FREE_SINCE: u64 = 1 << 63;
 /// How long a thread that leaves tries, beside what each attempt waits.
 const LEAVING: Duration = Duration::from_secs(30);
 
@@ -245,14 +253,23 @@ pub struct CopiedPages {
     len: usize,
 }
 
-/// That a thread is inside of the lock of one of [`CopiedPages`], and the page.
+/// That a thread is inside of the lock of one of [`CopiedPages`], and the page; or only that it has
+/// seen the page.
 #[derive(Debug)]
 pub struct CopiedInside {
     page: usize,
+    /// The lock's word: what this thread took it with, or what it was when nobody was inside.
     token: u64,
     access: Access,
+    /// This thread has not entered.
+    glanced: bool,
     changed: bool,
     words: Box<[AtomicU64]>,
+}
+
+/// Whether nobody is inside of a lock with this word.
+fn is_free(word: u64) -> bool {
+    word == 0 || word & FREE_SINCE != 0
 }
 
 impl CopiedPages {
@@ -267,7 +284,7 @@ impl CopiedPages {
     /// Takes a lock that is free, or whose holder has died.
     fn take(&self, page: usize, token: u64) -> Result<bool, MemoryError> {
         let (node, lock) = (&self.memory.node, self.lock(page));
-        let free = |now| now == 0 || now == token || self.memory.is_dead(now);
+        let free = |now| is_free(now) || now == token || self.memory.is_dead(now);
         let now = node.load(lock)?;
         if !free(now) {
             return Ok(false);
@@ -284,7 +301,7 @@ impl CopiedPages {
     fn release(&self, page: usize, token: u64) -> bool {
         let lock = self.lock(page);
         until_done(|| {
-            let freed = |now| (now == token).then_some(0);
+            let freed = |now| (now == token).then_some(FREE_SINCE | token);
             self.memory.node.fetch_update(lock, freed)?;
             Ok(())
         })
@@ -330,12 +347,36 @@ impl Pages for CopiedPages {
             page,
             token,
             access,
+            glanced: false,
             changed: false,
             words,
         }))
     }
 
+    fn glance(&self, page: usize) -> Result<Option<CopiedInside>, MemoryError> {
+        let token = self.memory.node.load(self.lock(page))?;
+        if !is_free(token) {
+            return Ok(None);
+        }
+        Ok(Some(CopiedInside {
+            page,
+            token,
+            access: Access::Read,
+            glanced: true,
+            changed: false,
+            words: self.load(page)?,
+        }))
+    }
+
+    fn is_as_seen(&self, inside: &CopiedInside) -> Result<bool, MemoryError> {
+        let word = || self.memory.node.load(self.lock(inside.page));
+        Ok(!inside.glanced || word()? == inside.token)
+    }
+
     fn leave(&self, inside: CopiedInside) {
+        if inside.glanced {
+            return;
+        }
         let node = &self.memory.node;
         let mut done = true;
         if inside.changed {
@@ -511,5 +552,37 @@ impl Memory for CopiedMemory {
             )),
             false => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a reader who has not entered has seen counts as long as nobody has entered to write,
+    /// however often one did, and whatever the page is then.
+    #[test]
+    fn a_glance_ends_with_the_next_writer() {
+        let rack = rackmem::Rack::local(3).unwrap();
+        let [here, there] = [0, 1].map(|id| {
+            let memory = CopiedMemory::open(&rack.node(id), "store", 1 << 20, 3).unwrap();
+            let addr = 2 * memory.block() as u64 + memory.base;
+            memory.pages(addr, 2, memory.block()).unwrap()
+        });
+        let enter = |access| there.enter(0, access, Duration::ZERO).unwrap().unwrap();
+        for access in [Access::Write, Access::Read, Access::Write] {
+            let seen = here.glance(0).unwrap().unwrap();
+            assert!(here.is_as_seen(&seen).unwrap());
+            let inside = enter(access);
+            assert!(!here.is_as_seen(&seen).unwrap());
+            assert!(here.glance(0).unwrap().is_none(), "somebody is inside");
+            assert!(here.glance(1).unwrap().is_some(), "of another page");
+            there.leave(inside);
+            assert!(!here.is_as_seen(&seen).unwrap());
+            let again = here.glance(0).unwrap().unwrap();
+            here.leave(seen);
+            assert!(here.is_as_seen(&again).unwrap());
+        }
+        assert_eq!((INSIDE.get(), DOUBT.get()), (0, false));
     }
 }

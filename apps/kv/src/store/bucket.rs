@@ -250,6 +250,14 @@ impl<'a, M: Memory> Bucket<'a, M> {
         }
     }
 
+    /// Whether what has been read here counts: always inside of the lock. A page that a reader who
+    /// has not entered ([`Core::glancing_key`]) finds behind the head may be another's by then.
+    #[inline]
+    pub fn is_as_seen(&self) -> Result<bool> {
+        let inside = self.inside.as_ref().expect("it is not dropped");
+        Ok(self.slab.heads.is_as_seen(inside)?)
+    }
+
     /// Looks at a page. `f` may run several times; the last run counts.
     pub fn look<R>(&self, at: At, mut f: impl FnMut(&Page<'_>) -> R) -> Result<R> {
         let core = self.core;

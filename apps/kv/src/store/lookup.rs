@@ -1,7 +1,7 @@
 //! Reading a key inside of its bucket's lock: in the head page mostly, which came with the lock.
 //!
 //! A record further down the bucket's chain, or a value in an extent, is read from memory.
-//! It does not change meanwhile.
+//! It does not change meanwhile; or, where nobody has entered, what was read does not count then.
 
 use super::bucket::{At, Bucket};
 use super::core::Core;
@@ -14,6 +14,9 @@ use crate::memory::Memory;
 
 /// Pages in a chain at most. A longer walk is a walk in circles.
 pub(crate) const MAX_CHAIN: usize = 1 << 16;
+
+/// Why a reader who has not entered begins anew.
+const OVERTAKEN: Error = Error::BadOption("a writer was in the bucket meanwhile");
 
 /// What a read saw, and when the bucket last lost a record.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +45,7 @@ impl<M: Memory> Core<M> {
         reach: Reach,
         mut sink: impl FnMut(&Meta, Value<'_>) -> R,
     ) -> Result<Seen<R>> {
-        self.reading_key(scope, id.hash, |bucket| bucket.lookup(id, reach, &mut sink))
+        self.glancing_key(scope, id.hash, |bucket| bucket.lookup(id, reach, &mut sink))
     }
 }
 
@@ -100,6 +103,10 @@ impl<M: Memory> Bucket<'_, M> {
         sink: &mut impl FnMut(&Meta, Value<'_>) -> R,
     ) -> Result<Option<R>> {
         for _ in 0..MAX_CHAIN {
+            // A page that is another's by now may name anything, and of any length.
+            if !self.is_as_seen()? {
+                return Err(OVERTAKEN);
+            }
             match probe {
                 Probe::Seen(found) => return Ok(found),
                 Probe::Far(meta, extent) => {
@@ -130,5 +137,68 @@ fn window<'a>(page: &Page<'a>, record: &Record, reach: Reach) -> Value<'a> {
         view: page.view,
         at: record.value_at() + range.start,
         len: range.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::CopiedMemory;
+    use crate::{Options, Store};
+
+    fn stores() -> (rackmem::Rack, [Store<CopiedMemory>; 2]) {
+        let rack = rackmem::Rack::local(3).unwrap();
+        let stores = [0, 1].map(|id| {
+            let memory = CopiedMemory::open(&rack.node(id), "store", 8 << 20, 3).unwrap();
+            let buckets = 4;
+            let options = Options::default();
+            Store::open(memory, Options { buckets, ..options }).unwrap()
+        });
+        (rack, stores)
+    }
+
+    /// A reader of memory with copies enters no lock: what it has seen before a change counts no
+    /// more, and it reads again.
+    #[test]
+    fn who_was_overtaken_reads_again() {
+        let (_rack, [here, there]) = stores();
+        there.set(b"key", b"old").unwrap();
+        let mut runs = 0;
+        let db = here.db(0).unwrap();
+        let read = db.read(b"key", Reach::All, |_, value| {
+            runs += 1;
+            if runs == 1 {
+                there.set(b"key", b"new").unwrap();
+            }
+            let mut bytes = Vec::new();
+            value.append_to(&mut bytes);
+            bytes
+        });
+        assert_eq!(read.unwrap().as_deref(), Some(&b"new"[..]));
+        assert_eq!(runs, 2);
+    }
+
+    /// The page that it has seen may name memory that is another's by now, and any length of it.
+    #[test]
+    fn who_was_overtaken_follows_nothing() {
+        let (_rack, [here, there]) = stores();
+        there.set(b"key", &[7; 50_000]).unwrap();
+        let (core, id) = (&here.core, here.core.id(0, b"key").unwrap());
+        let mut runs = Vec::new();
+        let read = core.glancing_key(Scope::ALONE, id.hash, |bucket| {
+            if runs.is_empty() {
+                there.set(b"key", &[8; 10]).unwrap();
+            }
+            let len = |_: &Meta, value: Value<'_>| {
+                let mut bytes = Vec::new();
+                value.append_to(&mut bytes);
+                bytes.len()
+            };
+            let seen = bucket.lookup(&id, Reach::All, &mut { len });
+            runs.push(seen.is_ok());
+            Ok(seen?.found)
+        });
+        assert_eq!(read.unwrap(), Some(10));
+        assert_eq!(runs, [false, true]);
     }
 }
