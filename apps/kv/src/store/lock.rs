@@ -188,7 +188,8 @@ impl<M: Memory> Core<M> {
 
     /// [`Core::reading_key`] without entering, where the memory can tell afterwards whether a writer
     /// has: then what `f` has come to does not count, and it runs again inside. It must read nothing
-    /// but the bucket's pages and its values, and may see any bytes in a run that does not count.
+    /// that a page names without [`Bucket::check`] before, and what it reads there may be anything
+    /// in a run that does not count.
     #[inline]
     pub fn glancing_key<R>(
         &self,
@@ -214,7 +215,8 @@ impl<M: Memory> Core<M> {
             let (slab, index) = self.map.place(number);
             let slab = slabs.get(slab)?;
             let inside = slab.heads.glance(index).ok()??;
-            let bucket = Bucket::entered(self, number, slab, inside);
+            let mut bucket = Bucket::entered(self, number, slab, inside);
+            bucket.entered = false;
             if bucket.standing(hash) != Standing::Owner {
                 return None;
             }
