@@ -45,6 +45,20 @@ const NOTICED: &[(Defect, &str, &str)] = &[
     ),
     (Defect::SkipValidation, "object-together-skew", TOGETHER),
     (
+        Defect::LowestFirst,
+        "object-several-keeper-dies-other",
+        CURRENT,
+    ),
+    (Defect::TrustOpen, "object-several-keeper-dies-other", ONCE),
+    (
+        Defect::ForgetOpen,
+        "object-several-keeper-dies-call",
+        "versions rise with every change",
+    ),
+    (Defect::LeaveOpen, "object-several-keeper-dies", ONCE),
+    (Defect::PublishApart, "object-several", CURRENT),
+    (Defect::ForgetRecord, "object-several-keeper-dies", CURRENT),
+    (
         Defect::IgnoreExpected,
         "object-keeper-dies-conditional",
         "a conditional write follows its version",

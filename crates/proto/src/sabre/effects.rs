@@ -123,6 +123,17 @@ defects! {
     ForgetRecord,
     /// What does not fit into a record's first line is stored where the last record has it.
     OneStretch,
+    /// Of several regions the lowest one has its record of a transaction before the others.
+    LowestFirst,
+    /// Whoever keeps an object's home next takes a record that does not say whether it has taken
+    /// effect for one that has.
+    TrustOpen,
+    /// The same, for one that has not: other regions are not asked.
+    ForgetOpen,
+    /// Readers find a transaction before each region that it writes says that it has taken effect.
+    LeaveOpen,
+    /// Readers find a transaction in one region after the other.
+    PublishApart,
     /// A keeper says that a transaction has taken effect before a majority has its record.
     AnswerBeforeRecord,
     /// A keeper says that it knows of a removal before it does.

@@ -44,7 +44,7 @@ pub enum TransactionError {
         /// Objects that are possible.
         most: usize,
     },
-    /// Of two objects that it writes at least one has copies, and they are not of one region.
+    /// Of two objects that it writes one has copies, and the other one has none.
     NotTogether {
         /// The address of the one that is not written.
         addr: u64,
@@ -96,7 +96,7 @@ impl TransactionError {
             }
             TransactionError::NotTogether { addr, other } => write!(
                 f,
-                "the objects at {addr:#018x} and {other:#018x} are not of one region with copies"
+                "of the objects at {addr:#018x} and {other:#018x} one has copies and the other has none"
             ),
             TransactionError::TooManyBytes { len, most } => write!(
                 f,
@@ -136,7 +136,7 @@ impl TransactionError {
                 "do it in several steps, or put what belongs together into one object"
             }
             TransactionError::NotTogether { .. } => {
-                "make what is written together in one region with copies, or none of it in such ones"
+                "make all that is written together in regions with copies, or none of it"
             }
             TransactionError::TooManyBytes { .. } => {
                 "do it in several steps, or have large objects replaced by new ones"

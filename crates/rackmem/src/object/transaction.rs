@@ -76,8 +76,8 @@ impl Transaction<'_> {
     ///
     /// # Errors
     /// [`TransactionError::TooManyObjects`], [`TransactionError::TooManyBytes`];
-    /// [`TransactionError::NotTogether`] where this object or another one that it writes is of a
-    /// region with copies, and the two are not of the same.
+    /// [`TransactionError::NotTogether`] where this object has copies and another one that it
+    /// writes has none, or the other way round.
     pub fn write<T: Value>(
         &mut self,
         object: &Object<T>,
@@ -237,9 +237,9 @@ impl Node {
     /// committed. A transaction has up to 64 objects, and writes up to 1 MiB.
     ///
     /// It reads objects with copies beside others, of any regions. It *writes* either objects
-    /// without copies, or objects of one region with copies: then it is a record that a majority
-    /// has, and survives the death of this node and of the one that serves them; threads wait
-    /// meanwhile, as for any call to such objects. It writes up to
+    /// without copies, or objects with copies, of any regions: then it is a record that a majority
+    /// of each region has, and survives the death of this node and of the one that serves them;
+    /// threads wait meanwhile, as for any call to such objects. It writes up to
     /// [`MAX_TRANSACTION_BYTES_WITH_COPIES`] bytes there; what it has read of objects without
     /// copies is kept from writers while a majority is asked, and readers of that wait, too.
     ///
@@ -273,7 +273,7 @@ impl Node {
     /// the rest, once they know. Lost together with a home that has committed, it may be half done.
     ///
     /// # Errors
-    /// [`TransactionError::NotTogether`] when it writes objects of a region with copies and others;
+    /// [`TransactionError::NotTogether`] when it writes objects with copies and such without;
     /// [`TransactionError::Conflict`] when other writers came first for longer than the
     /// configuration's `patience`; [`TransactionError::Undecided`] when it may take effect and is
     /// not known to have; those of `f` and of [`Object::write`].

@@ -18,29 +18,42 @@ fn bank(node: &Node, name: &str, line: u32, lines: usize) -> Region {
     node.create_region(&spec.copies(3).line(line)).unwrap()
 }
 
-fn opened(bank: &Region, count: usize) -> Vec<ObjectRef> {
-    (0..count)
-        .map(|_| bank.alloc(MONEY).unwrap().at())
+/// Accounts in regions with copies, so many in all.
+fn opened(banks: &[Region], count: usize) -> Vec<ObjectRef> {
+    let banks = banks.iter().cycle().take(count);
+    banks.map(|bank| bank.alloc(MONEY).unwrap().at()).collect()
+}
+
+/// So many regions with copies, of eight lines each.
+fn banks(node: &Node, count: usize) -> Vec<Region> {
+    let lines = [64, 128, 4096].into_iter().enumerate().take(count);
+    lines
+        .map(|(nth, line)| bank(node, &format!("bank {nth}"), line, 8))
         .collect()
 }
 
+/// Accounts in one region with copies, and spread over two and three, between which all money
+/// moves.
 #[test]
-fn no_money_is_lost_or_made_in_a_region_with_copies() {
-    for fabric in FABRICS {
+fn no_money_is_lost_or_made_in_regions_with_copies() {
+    for (fabric, regions) in FABRICS
+        .iter()
+        .flat_map(|fabric| [1, 2, 3].map(|n| (*fabric, n)))
+    {
         let rack = rack(fabric, Mode::HomeOnly, 3);
-        let accounts = opened(&bank(&rack.node(1), "bank", 64, 6), 5);
+        let accounts = opened(&banks(&rack.node(1), regions), 5);
         let count = if fabric == Fabric::Inline { 100 } else { 30 };
         let history = moved(&rack, &accounts, count);
         let writers = history.iter().filter(|deed| !deed.writes.is_empty());
-        assert_eq!(writers.count(), 3 * count, "{fabric:?}");
-        assert_eq!(serial::check(&history), Ok(()), "{fabric:?}");
+        assert_eq!(writers.count(), 3 * count, "{fabric:?}, {regions}");
+        assert_eq!(serial::check(&history), Ok(()), "{fabric:?}, {regions}");
     }
 }
 
-/// A transaction reads what has copies and what has none, of several regions, and writes objects of
-/// one region. Its record takes as many lines as it needs.
+/// A transaction reads what has copies and what has none, and writes objects of two regions. Its
+/// record takes as many lines as it needs in each of them.
 #[test]
-fn a_transaction_writes_objects_of_one_region_with_copies() {
+fn a_transaction_writes_objects_of_several_regions_with_copies() {
     for fabric in FABRICS {
         let rack = rack(fabric, Mode::HomeOnly, 3);
         let (small, large) = (
@@ -59,9 +72,11 @@ fn a_transaction_writes_objects_of_one_region_with_copies() {
             for (nth, object) in all.iter().enumerate().skip(2) {
                 t.write(object, sum * 100 + nth as u64)?;
             }
+            t.write(&other, sum)?;
             Ok((sum, t.read(&all[2])?))
         });
         assert_eq!(read, Ok((13, 1302)), "{fabric:?}");
+        assert_eq!(other.read(), Ok(13), "{fabric:?}");
         for (nth, object) in all.iter().enumerate() {
             let is = if nth < 2 { 0 } else { 1300 } + nth as u64;
             let there: Object<u64> = rack.node(nth % 3).attach_object(object.at()).unwrap();
@@ -71,12 +86,18 @@ fn a_transaction_writes_objects_of_one_region_with_copies() {
         // What was only read has the same version, and nobody has it locked.
         assert_eq!(plain.read_versioned(), Ok((version, 7)));
         plain.write(&8).unwrap();
-        // As long as it can be, and the next one after it.
-        let long: Vec<Object<[u8]>> = (0..16)
-            .map(|_| large.alloc_bytes(&[], 4064).unwrap())
-            .collect();
+        // As long as it can be, and the next one after it: in one region, and in two.
+        let larger = bank(&rack.node(2), "larger", 4096, 20);
+        let long = |region: &Region, count: usize| -> Vec<Object<[u8]>> {
+            let all = (0..count).map(|_| region.alloc_bytes(&[], 4064).unwrap());
+            all.collect()
+        };
+        let (mut long, more) = (long(&large, 16), long(&larger, 8));
         let len = MAX_TRANSACTION_BYTES_WITH_COPIES / long.len();
-        for with in [1, 2, 3] {
+        for with in [1, 2, 3, 4, 5, 6] {
+            if with == 4 {
+                long.splice(8.., more.iter().cloned());
+            }
             let written = node.transaction(|t| {
                 let mut all = long.iter();
                 all.try_for_each(|object| t.write_bytes(object, &vec![with; len]))
@@ -97,7 +118,7 @@ fn what_cannot_be_written_together_is_said_and_nothing_is() {
         let one: Object<u64> = bank(node, "one", 4096, 20).alloc(1).unwrap();
         let two: Object<u64> = bank(node, "two", 64, 4).alloc(2).unwrap();
         let plain: Object<u64> = region(&rack, 1, "plain").alloc(3).unwrap();
-        for (first, second) in [(&one, &two), (&one, &plain), (&plain, &two)] {
+        for (first, second) in [(&one, &plain), (&two, &plain), (&plain, &two)] {
             let written = node.transaction(|t| {
                 t.write(first, 9)?;
                 t.write(second, 9)
@@ -192,7 +213,7 @@ fn patient(text: &str) -> Config {
 }
 
 /// The process that serves the accounts is killed while money moves and is counted.
-fn killed_keepers(fabric: &str) {
+fn killed_keepers(fabric: &str, regions: usize) {
     let (text, _folder) = config(fabric, 4);
     let text = text.replace("lease = \"2s\"", "lease = \"6s\"");
     let mut members = [0, 1, 2].map(|node| Member::start("together::member", &text, node, ""));
@@ -201,8 +222,8 @@ fn killed_keepers(fabric: &str) {
     }
     let rack = Rack::join(&patient(&text), 3).unwrap();
     let node = &rack.node(3);
-    let bank = bank(node, "bank", 64, 8);
-    let (accounts, counted) = (opened(&bank, 4), bank.alloc(0u64).unwrap().at());
+    let banks = banks(node, regions);
+    let (accounts, counted) = (opened(&banks, 4), banks[0].alloc(0u64).unwrap().at());
     let (began, over, done) = (Instant::now(), AtomicBool::new(false), AtomicU64::new(0));
     let history: Vec<Deed<u64>> = std::thread::scope(|scope| {
         let (over, done, accounts) = (&over, &done, &accounts);
@@ -256,12 +277,22 @@ fn killed_keepers(fabric: &str) {
 
 #[test]
 fn money_outlives_a_killed_keeper_over_shared_memory() {
-    killed_keepers("shm");
+    killed_keepers("shm", 1);
+}
+
+#[test]
+fn money_of_several_regions_outlives_a_killed_keeper_over_shared_memory() {
+    killed_keepers("shm", 3);
 }
 
 #[test]
 fn money_outlives_a_killed_keeper_over_udp() {
-    killed_keepers("udp");
+    killed_keepers("udp", 1);
+}
+
+#[test]
+fn money_of_several_regions_outlives_a_killed_keeper_over_udp() {
+    killed_keepers("udp", 2);
 }
 
 /// Coordinators are killed in the middle, one after the other. What they had read of another home,
@@ -277,7 +308,7 @@ fn killed_coordinators(fabric: &str) {
     let rate: Object<u64> = region(&rack, 0, "rate").alloc(3).unwrap();
     let mut third = serves(2);
     assert_eq!(third.line(), "is there");
-    let accounts = opened(&bank(node, "bank", 64, 4), 3);
+    let accounts = opened(&banks(node, 2), 3);
     let with_rate = [&accounts[..], &[rate.at()]].concat();
     let with_rate: Vec<String> = with_rate.iter().map(numbers).collect();
     let (mine, began) = (attached(node, &accounts), Instant::now());

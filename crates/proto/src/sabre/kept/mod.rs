@@ -16,23 +16,27 @@
 //! | that changes one | the requester's row and the object's line, once in an epoch each; then that a majority has the new line |
 //! | and the object's last change was another requester's, who may not have heard of it | that a majority has that in the other one's row, before |
 //! | that makes one | a free place: lines are looked at until there is one; and its place in the requester's row, before |
-//! | that writes several together | their lines, once in an epoch each; then that a majority has a record of all of it ([`together`]); then their lines |
-//! | any | the region's last such record, once in an epoch, and what it says |
+//! | that writes several together | their lines, once in an epoch each; then that a majority has a record of all of it in each region that it writes ([`together`]); then their lines |
+//! | any | the region's last such record, once in an epoch, and what it says; if that is not in lines, and of several regions, what those say of it |
 //! | about a region that this node has not heard of, or that says that one is removed which is here | that it hears of the newest groups |
 //!
 //! **Once, over deaths too.** A line says by which call it was changed last, and before it is
 //! overwritten by another requester's the row says it. So a requester that asks the next keeper for
 //! the same call is answered from its row, from the object, or nothing has come of it.
 
+mod checked;
+mod commit;
 mod record;
 mod removal;
 mod together;
+mod written;
 
 pub use self::record::{RECORD, ROWS};
 pub use self::removal::{Laid, span_of};
 
 use self::record::{Call, CallRow, Head};
-use self::together::{Record, Together, bytes_of_records};
+use self::together::Together;
+use self::written::{Record, bytes_of_records};
 use super::calls::{Answer, Calls, Came};
 use super::effects::{Defect, Effects};
 use super::home::read;
@@ -69,6 +73,8 @@ enum Pending {
     Stretch(u16, Call, u32),
     /// A record.
     Record(u16, Record),
+    /// That a region's record has taken effect.
+    Told(u16),
     /// A line that a record says.
     Left(u16),
 }
@@ -115,10 +121,14 @@ struct Region {
     together: Together,
 }
 
+/// Those that this node knows, by group.
+#[derive(Clone, Debug, Default)]
+struct Regions(BTreeMap<u16, Region>);
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct KeptObjects {
-    regions: BTreeMap<u16, Region>,
+    regions: Regions,
     /// An epoch begins, and not all have told of the last one.
     closed: bool,
     pending: Option<Pending>,
@@ -149,7 +159,7 @@ impl KeptObjects {
     /// Whether a packet needs nothing that takes a majority.
     pub fn answers_at_once(&self, header: &Header) -> bool {
         let group = header.tag.home().group();
-        let region = group.and_then(|group| self.regions.get(&group));
+        let region = group.and_then(|group| self.regions.0.get(&group));
         let is_here = |region: &Region| {
             let place = region.place(header.tag);
             let here = place.is_ok_and(|place| region.here.contains_key(&place));
@@ -161,7 +171,7 @@ impl KeptObjects {
     /// Whether an object can be there.
     pub fn has_place(&self, object: Tag) -> bool {
         let group = object.home().group();
-        let region = group.and_then(|group| self.regions.get(&group));
+        let region = group.and_then(|group| self.regions.0.get(&group));
         region.is_some_and(|region| region.place(object).is_ok())
     }
 
@@ -173,7 +183,7 @@ impl KeptObjects {
     /// An epoch begins: what is here may not be what the next keeper makes of it.
     pub fn enter(&mut self) {
         (self.closed, self.pending, self.need, self.asked) = (true, None, None, None);
-        for region in self.regions.values_mut() {
+        for region in self.regions.0.values_mut() {
             *region = region.anew();
         }
     }
@@ -186,25 +196,21 @@ impl KeptObjects {
     /// A packet for the keeper, of its epoch. If it is not answered, see what it needs
     /// ([`KeptObjects::take_need`]); if that is nothing, it is one of several segments, or dropped.
     pub fn packet(&mut self, header: &Header, own: &Own, bytes: u32, fx: &mut impl Effects) {
-        let group = header.tag.home().group().filter(|_| !self.closed);
-        // Beside the others, whose objects a transaction may have read.
-        let region = group.and_then(|group| self.regions.remove_entry(&group));
-        let Some((group, mut region)) = region else {
+        let Some(group) = header.tag.home().group().filter(|_| !self.closed) else {
             return;
         };
         let packet = (header, own, bytes);
         let step = match header.kind {
             // No writer is ever in while packets are served: what is changed is changed in one
             // section.
-            kind if reads(kind) => region.answer_read(group, packet, fx),
+            kind if reads(kind) => self.regions.answer_read(group, packet, fx),
             Kind::ObjWrite | Kind::ObjAlloc | Kind::ObjFree | Kind::TxCommit => {
                 self.pending = None;
-                region.answer_call((group, &mut self.regions), packet, fx)
+                self.regions.answer_call(group, packet, fx)
             }
             // A keeper locks nothing.
             _ => Ok(()),
         };
-        self.regions.insert(group, region);
         if let Err(Next::Needs(need, pending)) = step {
             if let Need::Line(line) = need {
                 self.asked = Some(line);
@@ -223,7 +229,7 @@ impl KeptObjects {
         // in whose place another may have been asked for.
         let now = !self.closed && epoch == fx.epoch();
         let asked = self.asked.take_if(|asked| now && *asked == line).is_some();
-        let Some(region) = self.regions.get_mut(&group).filter(|_| asked) else {
+        let Some(region) = self.regions.0.get_mut(&group).filter(|_| asked) else {
             return;
         };
         let nth = (line.offset() / u64::from(region.line.max(1))) as u32;
@@ -255,7 +261,7 @@ impl KeptObjects {
         let Some(pending) = self.pending.take() else {
             return;
         };
-        let Some(region) = self.regions.get_mut(&pending.group()) else {
+        let Some(region) = self.regions.0.get_mut(&pending.group()) else {
             return;
         };
         match pending {
@@ -270,31 +276,14 @@ impl KeptObjects {
             Pending::Stretch(_, call, lines) => region.stored_stretch(call, lines),
             Pending::Record(_, record) => region.stored_record(record, fx),
             Pending::Left(_) => region.stored_left(),
-        }
-    }
-
-    /// By object, what a majority has in effect once it has this line: what a record says that
-    /// begins there, or itself. `other`: the lines behind it, for checkers.
-    pub fn lines_of<'a>(
-        &self,
-        line: Tag,
-        value: &[u8],
-        other: impl Fn(Tag) -> Option<&'a [u8]>,
-    ) -> Vec<(Tag, Vec<u8>)> {
-        let Some(region) = self.regions.get(&line.home().0) else {
-            return Vec::new();
-        };
-        let nth = (line.offset() / u64::from(region.line.max(1))) as u32;
-        match nth < region.places {
-            true => alloc::vec![(region.tag(line.home().0, nth), value.to_vec())],
-            false => region.lines_of_record(line, value, other),
+            Pending::Told(_) => region.stored_told(),
         }
     }
 
     /// Everything that decides what it will do.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         (self.closed, &self.pending, self.asked).hash(into);
-        for (group, region) in &self.regions {
+        for (group, region) in &self.regions.0 {
             (
                 (group, region.laid),
                 &region.here,
@@ -333,59 +322,71 @@ impl Pending {
             Pending::Row(group, ..)
             | Pending::Stretch(group, ..)
             | Pending::Record(group, _)
-            | Pending::Left(group) => *group,
+            | Pending::Left(group)
+            | Pending::Told(group) => *group,
             // No address of an object is outside the homes of groups.
             Pending::Change(change) => change.answer.tag.home().group().unwrap_or(u16::MAX),
         }
     }
 }
 
-impl Region {
+impl Regions {
     fn answer_read(
         &mut self,
         group: u16,
         (header, own, _): Packet<'_>,
         fx: &mut impl Effects,
     ) -> Step<()> {
-        if self.is_unheard(header, own) {
+        let Some(region) = self.0.get(&group) else {
+            return Ok(());
+        };
+        if region.is_unheard(header, own) {
             return Err(Next::Needs(Need::News, None));
         }
-        let place = self.place(header.tag);
+        let place = region.place(header.tag);
         if place != Err(Reason::Gone) {
-            self.know_record(group, fx)?;
+            self.know(group, fx)?;
         }
-        if let Ok(place) = place {
-            self.last(group, place)?;
+        if let (Ok(place), Some(region)) = (place, self.0.get(&group)) {
+            region.last(group, place)?;
         }
         read(place.map(|_| header.tag), header, own, Flags(0), fx);
         Ok(())
     }
 
     /// What changes something, once.
-    fn answer_call(
-        &mut self,
-        (group, others): (u16, &mut BTreeMap<u16, Region>),
-        packet: Packet<'_>,
-        fx: &mut impl Effects,
-    ) -> Step<()> {
+    fn answer_call(&mut self, group: u16, packet: Packet<'_>, fx: &mut impl Effects) -> Step<()> {
         let (header, own, _) = packet;
-        let unheard = self.is_unheard(header, own);
+        let Some(region) = self.0.get(&group) else {
+            return Ok(());
+        };
+        let unheard = region.is_unheard(header, own);
         let answers = unheard && fx.defect() == Some(Defect::AnswerUnheard);
         if unheard && !answers {
             return Err(Next::Needs(Need::News, None));
         }
-        if answers || self.is_gone(header.tag) {
-            self.answer_gone(header, own, fx);
+        let is_gone = answers || region.is_gone(header.tag);
+        if is_gone && header.kind != Kind::TxCommit {
+            region.answer_gone(header, own, fx);
             return Ok(());
         }
-        self.carry_out(group, fx)?;
-        let answer = match self.calls.came(header, own, fx.defect()) {
+        if !is_gone {
+            self.carry_out(group, fx)?;
+        }
+        let Some(region) = self.0.get_mut(&group) else {
+            return Ok(());
+        };
+        // What was stored of another one's record may say what is no longer so.
+        let call = Call::of(header);
+        region.together.stored.take_if(|(of, _)| *of != call);
+        let answer = match region.calls.came(header, own, fx.defect()) {
             Came::Late => return Ok(()),
             Came::Again(answer) => answer,
             Came::Open => {
                 let step = match header.kind {
-                    Kind::TxCommit => self.commit((group, others), packet, fx),
-                    _ => self.call(group, packet, fx),
+                    Kind::TxCommit if is_gone => self.came_of(group, packet, fx),
+                    Kind::TxCommit => self.commit(group, packet, fx),
+                    _ => region.call(group, packet, fx),
                 };
                 match step {
                     Err(Next::Ends(answer)) => answer,
@@ -393,8 +394,7 @@ impl Region {
                         let decides = matches!(pending, Some(Pending::Record(..)));
                         if decides && fx.defect() == Some(Defect::AnswerBeforeRecord) {
                             let answer = Answer::refused(header.tag, Reason::None);
-                            self.calls.end(header.requester, answer, None);
-                            answer.tell(header, Flags(0), fx);
+                            self.end(group, header, answer, fx);
                         }
                         return Err(Next::Needs(need, pending));
                     }
@@ -402,11 +402,20 @@ impl Region {
                 }
             }
         };
-        self.calls.end(header.requester, answer, fx.defect());
-        answer.tell(header, Flags(0), fx);
+        self.end(group, header, answer, fx);
         Ok(())
     }
 
+    /// A call has ended with this.
+    fn end(&mut self, group: u16, header: &Header, answer: Answer, fx: &mut impl Effects) {
+        if let Some(region) = self.0.get_mut(&group) {
+            region.calls.end(header.requester, answer, fx.defect());
+        }
+        answer.tell(header, Flags(0), fx);
+    }
+}
+
+impl Region {
     /// Which line is the first one behind the rows.
     fn first_record(&self) -> u32 {
         self.places + ROWS.div_ceil(self.line.max(1).into()) as u32

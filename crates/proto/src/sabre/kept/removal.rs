@@ -44,7 +44,7 @@ impl KeptObjects {
     /// Whether it was another one.
     pub fn lay_out(&mut self, group: u16, laid: Laid) -> bool {
         let same = |region: &Region| region.laid == laid;
-        if self.regions.get(&group).is_some_and(same) {
+        if self.regions.0.get(&group).is_some_and(same) {
             return false;
         }
         let (mut line, mut places, mut class) = (0, 0, 0);
@@ -64,7 +64,7 @@ impl KeptObjects {
             class,
             ..Region::default()
         };
-        self.regions.insert(group, region);
+        self.regions.0.insert(group, region);
         self.pending.take_if(|pending| pending.group() == group);
         let of_it = |line: Tag| line.home().0 == group;
         self.need.take_if(|need| need.line().is_some_and(of_it));
@@ -74,14 +74,14 @@ impl KeptObjects {
 
     /// The config with which the region began that a line is of.
     pub fn first_of(&self, line: Tag) -> Option<u32> {
-        Some(self.regions.get(&line.home().0)?.laid.first)
+        Some(self.regions.0.get(&line.home().0)?.laid.first)
     }
 
     /// Whether an address is of a region of objects that is removed, or of one that this node has
     /// not heard of. None: of neither.
     pub fn is_removed(&self, object: Tag) -> Option<bool> {
         let group = object.home().group()?;
-        match self.regions.get(&group) {
+        match self.regions.0.get(&group) {
             None => Some(false),
             Some(region) if region.is_gone(object) => Some(true),
             Some(region) => region.is_beyond(object).then_some(false),

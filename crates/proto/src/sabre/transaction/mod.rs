@@ -15,11 +15,10 @@
 //! has not been seen before all other homes have committed.
 //!
 //! *Objects with copies.* The keeper is the home of all of them and does one thing after the other,
-//! so it needs no locks: one `TxCommit` brings all versions and contents,
-//! and a record of a majority is the moment ([`super::KeptObjects`]). Such a transaction writes
-//! objects of one region, and nothing else. What it reads of other homes is locked before the
-//! keeper is asked, and released afterwards: then that is as it was read at the moment of the
-//! record.
+//! so it needs no locks: one `TxCommit` to the lowest region brings all versions and contents,
+//! and a record there that a majority has is the moment ([`super::KeptObjects`]).
+//! Such a transaction writes nothing else. What it reads of other homes is locked before the keeper
+//! is asked, and released afterwards: then that is as it was read at the moment of the record.
 //!
 //! A coordinator dies: an epoch begins, and every home reports to the others which transactions of
 //! dead nodes it has committed. When all have reported, a home that holds locks of one commits it,
@@ -45,7 +44,7 @@ pub const MAX_OBJECTS: usize = 64;
 /// Bytes that a transaction writes, at most.
 pub const MAX_CONTENT: usize = 1 << 20;
 /// Bytes that a transaction writes to objects with copies, at most: its keeper has all of it in one
-/// call, and in one record.
+/// call.
 pub const MAX_KEPT_CONTENT: usize = MAX_BYTES as usize - MAX_OBJECTS * ENTRY;
 /// Transactions that a home has open at one time, at most: it keeps their bytes.
 pub const MAX_OPEN: usize = 64;

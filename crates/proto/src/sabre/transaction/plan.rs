@@ -14,8 +14,8 @@ pub struct Plan {
     /// What was read and is not written, under these versions; [`super::MAX_OBJECTS`] at most. Such
     /// an object may have copies: a later keeper says the same of its version.
     pub reads: Vec<(Ref, u64)>,
-    /// What a keeper decides: objects of a region with copies that are written, and such ones of
-    /// any region that were read. Its bytes are the last part's.
+    /// What a keeper decides: objects with copies that are written, and such ones that were read,
+    /// of any regions. The lowest region that is written is asked. Its bytes are the last part's.
     pub kept: Option<PartOf>,
 }
 
@@ -37,8 +37,7 @@ impl Used<'_> {
 
     /// Whether one transaction can write this and that.
     pub fn can_be_with(&self, other: &Used<'_>) -> bool {
-        let plain = !self.has_copies() && !other.has_copies();
-        plain || self.object.tag.home() == other.object.tag.home()
+        self.has_copies() == other.has_copies()
     }
 
     fn entry(&self, len: u32) -> Entry {
@@ -134,12 +133,21 @@ mod tests {
     }
 
     #[test]
-    fn what_has_copies_is_written_with_what_is_of_its_region() {
+    fn what_has_copies_is_written_with_what_has_some_of_any_region() {
         let [own, one, two] = [HomeId::of(1), HomeId::of_group(0), HomeId::of_group(1)];
-        for (a, b) in [(own, one), (one, two)] {
-            let all = [used(a, 0, 0, Some(b"")), used(b, 0, 0, Some(b""))];
-            assert!(Plan::of(&all).is_none(), "{a:?} {b:?}");
-        }
+        let all = [used(own, 0, 0, Some(b"")), used(one, 0, 0, Some(b""))];
+        assert!(Plan::of(&all).is_none());
+        let all = [
+            used(one, 64, 0, Some(b"a")),
+            used(two, 0, 4, None),
+            used(two, 64, 0, Some(b"bc")),
+        ];
+        let (plan, parts) = Plan::of(&all).unwrap();
+        let kept = plan.kept.unwrap();
+        assert_eq!((plan.parts.len(), plan.reads.len()), (0, 0));
+        // The lowest region is asked, for all of it.
+        assert_eq!((kept.first, kept.objects), (all[0].object.tag, 3));
+        assert_eq!(&parts.bytes[0][3 * 24..], b"abc");
         let plain = [used(own, 0, 0, Some(b"")), used(one, 0, 2, None)];
         let (plan, _) = Plan::of(&plain).unwrap();
         assert_eq!(

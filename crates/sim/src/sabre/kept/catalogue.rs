@@ -1,7 +1,7 @@
 //! The racks that are explored.
 
 use super::scenario::Op::{
-    Again, Audit, Free, Make, Read, Remove, RemoveOnly, Write, WriteBoth, WriteBothIf,
+    Again, Audit, Free, Make, Read, ReadOther, Remove, RemoveOnly, Write, WriteBoth, WriteBothIf,
     WriteFirstIf, WriteIf, WriteOther, WriteSecondIf,
 };
 use super::scenario::{Budget, Scenario};
@@ -26,6 +26,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-with-copies",
         about: "two writers and a reader of an object with copies, a packet is lost",
+        regions: 1,
         places: 1,
         threads: &[&[Write, Read], &[WriteIf]],
         budget: LOSSY,
@@ -35,6 +36,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-keeper-dies",
         about: "the node that serves an object with copies dies beside a writer and a reader",
+        regions: 1,
         places: 1,
         threads: &[&[Write], &[Read, Read]],
         budget: DEADLY,
@@ -44,6 +46,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-keeper-dies-writers",
         about: "it dies beside two writers, one of which overwrites the other",
+        regions: 1,
         places: 1,
         threads: &[&[Write], &[Write]],
         budget: DEADLY,
@@ -53,6 +56,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-keeper-dies-conditional",
         about: "it dies beside two writes that follow the same version, a packet comes twice",
+        regions: 1,
         places: 1,
         threads: &[&[WriteIf], &[WriteIf]],
         budget: DOUBLED,
@@ -62,6 +66,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-keeper-dies-places",
         about: "it dies while two make objects and one is freed",
+        regions: 1,
         places: 3,
         threads: &[&[Make, Free], &[Make]],
         budget: DEADLY,
@@ -71,6 +76,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-two-keepers-die",
         about: "two nodes that serve it die one after the other, beside a writer and a reader",
+        regions: 1,
         places: 1,
         threads: &[&[Write], &[Read]],
         budget: TWICE,
@@ -80,6 +86,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-keeper-dies-audit",
         about: "it dies beside a transaction that reads two objects, and a thread that writes both",
+        regions: 1,
         places: 2,
         threads: &[&[Audit], &[Write, WriteOther]],
         budget: DEADLY,
@@ -89,6 +96,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-together",
         about: "a transaction writes two objects with copies, another one reads both",
+        regions: 1,
         places: 2,
         threads: &[&[WriteBoth], &[Audit]],
         budget: LOSSY,
@@ -98,6 +106,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-together-keeper-dies",
         about: "the keeper dies beside a transaction that writes two objects, and a reader",
+        regions: 1,
         places: 2,
         threads: &[&[WriteBoth], &[Read, Read]],
         budget: DEADLY,
@@ -107,6 +116,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-together-keeper-dies-audit",
         about: "it dies beside a transaction that writes two objects, and one that reads both",
+        regions: 1,
         places: 2,
         threads: &[&[WriteBoth], &[Audit]],
         budget: DEADLY,
@@ -116,6 +126,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-together-two-calls",
         about: "it dies beside two transactions over the same objects, a packet comes twice",
+        regions: 1,
         places: 2,
         threads: &[&[WriteBoth], &[WriteBothIf]],
         budget: DOUBLED,
@@ -125,6 +136,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-together-keeper-dies-call",
         about: "it dies beside a transaction and a write of one of its objects",
+        regions: 1,
         places: 2,
         threads: &[&[WriteBoth], &[Write]],
         budget: DEADLY,
@@ -134,6 +146,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-together-skew",
         about: "it dies beside two transactions, each of which has read what the other one writes",
+        regions: 1,
         places: 2,
         threads: &[&[WriteFirstIf], &[WriteSecondIf]],
         budget: DEADLY,
@@ -143,6 +156,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-together-two-keepers-die",
         about: "two keepers die one after the other, beside two transactions",
+        regions: 1,
         places: 2,
         threads: &[&[WriteBoth], &[WriteBoth]],
         budget: TWICE,
@@ -150,8 +164,109 @@ pub const SCENARIOS: &[Scenario] = &[
         states: 27_302,
     },
     Scenario {
+        name: "object-several",
+        about: "a transaction writes objects of two regions, another one reads both, a packet is lost",
+        regions: 2,
+        places: 1,
+        threads: &[&[WriteBoth], &[Audit]],
+        budget: LOSSY,
+        room: 8,
+        states: 960,
+    },
+    Scenario {
+        name: "object-several-keeper-dies",
+        about: "the keeper dies beside a transaction over two regions, and a reader of both",
+        regions: 2,
+        places: 1,
+        threads: &[&[WriteBoth], &[Read, ReadOther]],
+        budget: DEADLY,
+        room: 8,
+        states: 2_528,
+    },
+    Scenario {
+        name: "object-several-keeper-dies-other",
+        about: "the same, and the reader begins with the second one",
+        regions: 2,
+        places: 1,
+        threads: &[&[WriteBoth], &[ReadOther, Read]],
+        budget: DEADLY,
+        room: 8,
+        states: 2_536,
+    },
+    Scenario {
+        name: "object-several-keeper-dies-audit",
+        about: "it dies beside a transaction over two regions, and one that reads both",
+        regions: 2,
+        places: 1,
+        threads: &[&[WriteBoth], &[Audit]],
+        budget: DEADLY,
+        room: 8,
+        states: 10_490,
+    },
+    Scenario {
+        name: "object-several-two-calls",
+        about: "it dies beside two transactions over both regions, a packet comes twice",
+        regions: 2,
+        places: 1,
+        threads: &[&[WriteBoth], &[WriteBothIf]],
+        budget: DOUBLED,
+        room: 8,
+        states: 7_232,
+    },
+    Scenario {
+        name: "object-several-keeper-dies-call",
+        about: "it dies beside a transaction and a write in the second region",
+        regions: 2,
+        places: 1,
+        threads: &[&[WriteBoth], &[WriteOther]],
+        budget: DEADLY,
+        room: 8,
+        states: 1_857,
+    },
+    Scenario {
+        name: "object-several-skew",
+        about: "it dies beside two transactions, each of which has read the region that the other one writes",
+        regions: 2,
+        places: 1,
+        threads: &[&[WriteFirstIf], &[WriteSecondIf]],
+        budget: DEADLY,
+        room: 8,
+        states: 817,
+    },
+    Scenario {
+        name: "object-several-two-keepers-die",
+        about: "two keepers die one after the other, beside two transactions over both regions",
+        regions: 2,
+        places: 1,
+        threads: &[&[WriteBoth], &[WriteBoth]],
+        budget: TWICE,
+        room: 8,
+        states: 51_040,
+    },
+    Scenario {
+        name: "object-several-two-keepers-die-reader",
+        about: "two keepers die beside a transaction over two regions, and a reader",
+        regions: 2,
+        places: 1,
+        threads: &[&[WriteBoth], &[ReadOther, Read]],
+        budget: TWICE,
+        room: 8,
+        states: 25_609,
+    },
+    Scenario {
+        name: "object-several-removed",
+        about: "the first of two regions is removed beside a transaction over both, and its keeper dies",
+        regions: 2,
+        places: 1,
+        threads: &[&[Remove], &[WriteBoth, ReadOther]],
+        budget: DEADLY,
+        room: 8,
+        states: 13_523,
+    },
+    Scenario {
         name: "object-region-removed",
         about: "a region of objects is removed and made again beside a reader, a packet is lost",
+        regions: 1,
         places: 1,
         threads: &[&[Remove, Again, Make], &[Read, Read]],
         budget: LOSSY,
@@ -161,6 +276,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-region-removed-writer",
         about: "it is removed and made again beside a writer, whose calls come twice",
+        regions: 1,
         places: 1,
         threads: &[&[Remove, Again, Make], &[Write, Read]],
         budget: Budget { double: 1, ..CALM },
@@ -170,6 +286,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-region-removed-keeper-dies",
         about: "its keeper dies while it is removed and made again, beside a writer",
+        regions: 1,
         places: 1,
         threads: &[&[Remove, Again, Make], &[Write]],
         budget: DEADLY,
@@ -179,6 +296,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-region-removed-keeper-dies-reader",
         about: "its keeper dies while it is removed, beside a reader",
+        regions: 1,
         places: 1,
         threads: &[&[Remove, Again], &[Read, Read]],
         budget: DEADLY,
@@ -188,15 +306,17 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "object-region-removed-together",
         about: "it is removed and made again beside a transaction that writes two of its objects",
+        regions: 1,
         places: 2,
         threads: &[&[Remove, Again, Make], &[WriteBoth]],
         budget: DEADLY,
         room: 8,
-        states: 23_200,
+        states: 34_801,
     },
     Scenario {
         name: "object-region-removed-unasked",
         about: "who removes it dies, and another one makes it again, beside a writer",
+        regions: 1,
         places: 1,
         threads: &[&[RemoveOnly, Again, Make], &[Write, Read]],
         budget: CALM,

@@ -4,7 +4,7 @@ use super::super::memory::{ObjectPlace, Value, writes_of};
 use crate::driver::Complaint;
 use crate::sabre::judge::Watch;
 use rackmem_proto::sabre::{Meta, Ref};
-use rackmem_proto::wire::Tag;
+use rackmem_proto::wire::{HomeId, Tag};
 use std::collections::BTreeMap;
 
 const ONE_WRITE: &str = "a read is of one write";
@@ -69,8 +69,8 @@ pub struct Judge {
     found: BTreeMap<u16, Vec<u64>>,
     /// Objects that threads have been given.
     given: Vec<Ref>,
-    /// What the first region had when it was removed.
-    was: Option<BTreeMap<Tag, Had>>,
+    /// What the region had that was removed.
+    was: Option<(HomeId, BTreeMap<Tag, Had>)>,
     /// The removal is over: nobody is answered by that region.
     over: bool,
     broken: Option<(&'static str, String)>,
@@ -134,9 +134,11 @@ impl Judge {
             }
             self.found.insert(write, versions.clone());
         }
-        // All that is read is of the first region.
-        for reading in self.reading.values_mut().filter(|_| self.was.is_none()) {
-            reading.see(&self.has);
+        let removed = self.was.as_ref().map(|(home, _)| *home);
+        for reading in self.reading.values_mut() {
+            if removed != Some(reading.object.tag.home()) {
+                reading.see(&self.has);
+            }
         }
         let now = self.now();
         for audit in self.auditing.values_mut() {
@@ -183,22 +185,28 @@ impl Judge {
 
     /// A thread begins to read.
     pub fn begin(&mut self, thread: usize, object: Ref) {
+        let of = |(home, _): &&(HomeId, _)| *home == object.tag.home();
+        let was = self.was.as_ref().filter(of);
         let mut reading = Reading {
             object,
             current: Vec::new(),
-            gone: self.was.is_some(),
+            gone: was.is_some(),
         };
-        if !self.over {
-            reading.see(self.was.as_ref().unwrap_or(&self.has));
+        if was.is_none() || !self.over {
+            reading.see(was.map_or(&self.has, |(_, was)| was));
         }
         self.reading.insert(thread, reading);
     }
 
     /// The region is not there any more. What is read of it until the removal is over may be of
     /// before.
-    pub fn removed(&mut self) {
-        self.was = Some(std::mem::take(&mut self.has));
+    pub fn removed(&mut self, home: HomeId) {
+        let of = |tag: &Tag| tag.home() == home;
+        let all = std::mem::take(&mut self.has).into_iter();
+        let (was, has) = all.partition(|(tag, _)| of(tag));
+        (self.was, self.has) = (Some((home, was)), has);
         let reading = self.reading.values_mut();
+        let reading = reading.filter(|reading| of(&reading.object.tag));
         reading.for_each(|reading| reading.gone = true);
     }
 
@@ -258,6 +266,14 @@ impl Judge {
     pub fn not_written(&mut self, write: u16) {
         if self.was.is_none() && self.taken.contains_key(&write) {
             self.complain(ONCE, format!("write {write} was refused and is there"));
+        }
+    }
+
+    /// The same of a transaction. What it has written elsewhere says what has come of it.
+    pub fn not_committed(&mut self, write: u16, elsewhere: bool) {
+        match self.taken.contains_key(&write) && elsewhere {
+            true => self.complain(ONCE, format!("write {write} was refused and is there")),
+            false => self.not_written(write),
         }
     }
 

@@ -5,6 +5,8 @@
 pub enum Op {
     /// Reads the first object.
     Read,
+    /// Reads the second one.
+    ReadOther,
     /// Writes it.
     Write,
     /// Writes it if it has the version that it began with.
@@ -25,7 +27,7 @@ pub enum Op {
     WriteSecondIf,
     /// The same, the other way round.
     WriteFirstIf,
-    /// Removes the region, and waits until its keeper knows.
+    /// Removes the first region, and waits until its keeper knows.
     Remove,
     /// The same, and whoever does it is gone before it asks.
     RemoveOnly,
@@ -76,7 +78,9 @@ pub struct Scenario {
     pub name: &'static str,
     /// What it is about, in a few words.
     pub about: &'static str,
-    /// Places for objects. The first ones have those that there are from the beginning.
+    /// Regions, of a group each: objects are in one after the other.
+    pub regions: u16,
+    /// Places for objects of each. The first ones have those that there are from the beginning.
     pub places: u32,
     /// What threads do.
     pub threads: &'static [&'static [Op]],
@@ -92,7 +96,8 @@ impl Scenario {
     /// Objects that there are from the beginning.
     pub fn objects(&self) -> u32 {
         let mut ops = self.threads.iter().copied().flatten();
-        let two = |op: &Op| matches!(op, Op::WriteOther | Op::Audit) || op.together().is_some();
+        let second = |op: &Op| matches!(op, Op::ReadOther | Op::WriteOther | Op::Audit);
+        let two = |op: &Op| second(op) || op.together().is_some();
         1 + u32::from(ops.any(two))
     }
 }

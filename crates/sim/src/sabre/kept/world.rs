@@ -41,7 +41,10 @@ struct Member {
 const REMOVED: u8 = 1;
 const AGAIN: u8 = 2;
 
-/// The home that the group keeps, once this has become of the region.
+/// The group whose region is removed.
+const FIRST_GROUP: u16 = 0;
+
+/// The home that the first group keeps, once this has become of its region.
 fn laid(places: u32, became: u8, defect: Option<Defect>) -> Laid {
     let bytes = bytes_with_rows(u64::from(places * LINE), LINE);
     let reuses = defect == Some(Defect::ReuseAddresses);
@@ -91,12 +94,27 @@ pub struct World {
     pub packets: Vec<Parcel>,
     pub threads: Vec<Thread>,
     pub left: Budget,
-    object: Ref,
+    regions: u16,
     places: u32,
-    /// What has become of the region.
+    /// What has become of the first region.
     became: u8,
     room: usize,
     pub defect: Option<Defect>,
+}
+
+/// An object that there is from the beginning, of so many regions.
+fn object(regions: u16, nth: u32) -> Ref {
+    let (group, place) = (nth % u32::from(regions), nth / u32::from(regions));
+    let start = HomeId::of_group(group as u16).start();
+    Ref {
+        tag: Tag(start.0 + u64::from(place * LINE)).under(Contract::Object),
+        generation: 0,
+    }
+}
+
+/// Whether a line is of the region that is removed.
+fn is_of_first(line: Tag) -> bool {
+    line.home().0 == FIRST_GROUP
 }
 
 /// Who keeps the home in an epoch.
@@ -111,7 +129,9 @@ impl World {
         let node = |nth: usize| {
             let book = Book::new(HomeId::of(nth as NodeId), 0, 1);
             let mut sabre = Sabre::new((nth as NodeId, 1), book);
-            sabre.kept.lay_out(0, laid(scenario.places, 0, defect));
+            for group in 0..scenario.regions {
+                sabre.kept.lay_out(group, laid(scenario.places, 0, defect));
+            }
             Rc::new(Member {
                 sabre,
                 values: Values::default(),
@@ -127,7 +147,6 @@ impl World {
             reads: Vec::new(),
             waits: false,
         };
-        let tag = HomeId::of_group(0).start().under(Contract::Object);
         let generation = 0;
         let meta = Meta {
             generation,
@@ -141,13 +160,12 @@ impl World {
             let mut line = [FIRST, meta.to_word(), 0, 0].map(u64::to_be_bytes).concat();
             line.extend(bytes_of(WRITTEN + nth as u16, LEN));
             line.resize(LINE as usize, 0);
-            let offset = u64::from(nth * LINE);
-            let tag = Tag(tag.0 + offset);
-            judge.stored(&[(tag, line.clone())]);
-            judge.given(Ref { tag, generation });
-            lines.insert(Tag(first_line(0).0 + offset), line);
+            let object = object(scenario.regions, nth);
+            judge.stored(&[(object.tag, line.clone())]);
+            judge.given(object);
+            let group = object.tag.home().group().unwrap_or_default();
+            lines.insert(Tag(first_line(group).0 + object.tag.offset()), line);
         }
-        let object = Ref { tag, generation };
         World {
             lines,
             judge,
@@ -159,7 +177,7 @@ impl World {
             packets: Vec::new(),
             threads: scenario.threads.iter().map(thread).collect(),
             left: scenario.budget,
-            object,
+            regions: scenario.regions,
             places: scenario.places,
             became: 0,
             room: scenario.room,
@@ -239,7 +257,9 @@ impl World {
             match need {
                 // What asks for what the node has not heard of comes again.
                 None | Some(Need::News) => return,
-                Some(Need::Line(_)) if !self.is_of_region(self.nodes[node].heard) => return,
+                Some(Need::Line(line)) if !self.is_of_region(line, self.nodes[node].heard) => {
+                    return;
+                }
                 Some(Need::Line(line)) => {
                     let nothing = || vec![0; LINE as usize];
                     let value = self.lines.get(&line).cloned().unwrap_or_else(nothing);
@@ -285,15 +305,15 @@ impl World {
     }
 
     /// Whether members take a line of the region that was known as this.
-    fn is_of_region(&self, of: u8) -> bool {
+    fn is_of_region(&self, line: Tag, of: u8) -> bool {
         let next = self.defect == Some(Defect::StoreInNext) && self.became == AGAIN;
-        of == self.became || next
+        !is_of_first(line) || of == self.became || next
     }
 
     /// A majority has it, unless the region is removed.
     pub fn stored(&mut self) -> Result<(), Complaint> {
         let work = self.work.take();
-        if let Some(work) = work.filter(|work| self.is_of_region(work.of)) {
+        if let Some(work) = work.filter(|work| self.is_of_region(work.line, work.of)) {
             let node = keeper_of(self.epoch);
             self.put(&work);
             self.at(node, None, |sabre, fx| sabre.kept.stored(fx));
@@ -311,7 +331,7 @@ impl World {
     pub fn die(&mut self, stored: bool) -> Result<(), Complaint> {
         self.left.die -= 1;
         let work = self.work.take();
-        self.decided = work.filter(|work| stored && self.is_of_region(work.of));
+        self.decided = work.filter(|work| stored && self.is_of_region(work.line, work.of));
         if let Some(work) = &self.decided {
             self.lines.insert(work.line, work.value.clone());
         }
@@ -330,16 +350,16 @@ impl World {
         let laid = laid(self.places, self.became, self.defect);
         let member = Rc::make_mut(&mut self.nodes[node]);
         member.heard = self.became;
-        member.sabre.kept.lay_out(0, laid);
+        member.sabre.kept.lay_out(FIRST_GROUP, laid);
     }
 
     /// A thread has the rack agree what becomes of the region, and its node hears first.
     fn becomes(&mut self, thread: usize, what: u8) {
         self.became = what;
         if what == REMOVED {
-            self.judge.removed();
-            self.lines.clear();
-            self.decided = None;
+            self.judge.removed(HomeId::of_group(FIRST_GROUP));
+            self.lines.retain(|line, _| !is_of_first(*line));
+            self.decided.take_if(|work| is_of_first(work.line));
         }
         self.hear(self.keepers + thread);
     }
@@ -421,7 +441,7 @@ impl World {
         self.threads[thread].waits = true;
         let ([first, second], write) = (self.both(), self.write_of(thread));
         let object = match (op, self.threads[thread].reads.len()) {
-            (Op::Audit, 1) | (Op::WriteOther, _) => second,
+            (Op::Audit, 1) | (Op::ReadOther | Op::WriteOther, _) => second,
             (Op::Audit, 2..) => {
                 let reads = self.threads[thread].reads.iter();
                 let reads = reads.map(|(object, version)| Used {
@@ -449,7 +469,7 @@ impl World {
             len: LEN,
         };
         let command = match op {
-            Op::Read | Op::Audit => Command::Read(object, known),
+            Op::Read | Op::ReadOther | Op::Audit => Command::Read(object, known),
             Op::Write | Op::WriteOther => Command::Write(object, 0, LEN),
             Op::WriteIf => Command::Write(object, FIRST, LEN),
             Op::Free => Command::Free(object),
@@ -457,7 +477,7 @@ impl World {
             Op::Make => {
                 let known = self.nodes[self.keepers + thread].heard;
                 let base = laid(self.places, known, self.defect).base;
-                Command::Alloc(Tag(self.object.tag.0 + base), LEN)
+                Command::Alloc(Tag(first.tag.0 + base), LEN)
             }
             Op::WriteBoth
             | Op::WriteBothIf
@@ -468,7 +488,7 @@ impl World {
                 return Ok(());
             }
         };
-        if matches!(op, Op::Read | Op::Audit) {
+        if matches!(op, Op::Read | Op::ReadOther | Op::Audit) {
             self.judge.begin(thread, object);
         }
         if op == Op::Audit && object == first {
@@ -484,9 +504,7 @@ impl World {
 
     /// The objects that a transaction reads, in this order.
     fn both(&self) -> [Ref; 2] {
-        let Ref { tag, generation } = self.object;
-        let tag = Tag(tag.0 + u64::from(LINE));
-        [self.object, Ref { tag, generation }]
+        [0, 1].map(|nth| object(self.regions, nth))
     }
 
     /// A thread commits a transaction.
@@ -515,6 +533,7 @@ impl World {
             return;
         };
         let write = self.write_of(thread);
+        let meant = self.both()[usize::from(matches!(op, Op::ReadOther | Op::WriteOther))];
         match outcome {
             Outcome::Read { version, .. } => {
                 let mut value = Value::default();
@@ -540,7 +559,7 @@ impl World {
                     self.judge.not_written(write);
                 }
                 match Refusal::of(reason) {
-                    Some(Refusal::Gone) => self.judge.gone(thread, self.object),
+                    Some(Refusal::Gone) => self.judge.gone(thread, meant),
                     _ => self.judge.not_read(thread),
                 }
             }
@@ -551,7 +570,9 @@ impl World {
                 }
                 None => self.judge.audited(thread, true),
             },
-            Outcome::Aborted(..) if op.writes() => self.judge.not_written(write),
+            Outcome::Aborted(..) if op.writes() => {
+                self.judge.not_committed(write, self.regions > 1);
+            }
             Outcome::Aborted(..) => self.judge.audited(thread, false),
             Outcome::Freed if op == Op::Remove => self.judge.removal_is_over(),
             Outcome::Freed => {}
