@@ -31,7 +31,7 @@ pub fn check(args: &TxnArgs) -> Result<()> {
         );
     }
     if args.engine != EngineArg::Locks {
-        let next = "no transaction writes objects with copies: choose --engine locks";
+        let next = "the other engines have no copies of their objects: choose --engine locks";
         return no("--copies goes with --engine locks".into(), next);
     }
     if args.rack.mode == ModeArg::Directory {
