@@ -1,12 +1,12 @@
 //! Transactions that write objects of several regions: whatever happens after any line of one that
 //! a majority has, all of it is there, or nothing, and what somebody has seen does not go.
 
-use crate::rack::{LINE, OBJECTS, REGIONS, Rack, laid, object_of};
+use crate::rack::{COORDINATOR, LINE, OBJECTS, REGIONS, Rack, laid, object_of};
 use rackmem_proto::abd::first_line;
 use rackmem_proto::call::Parcel;
 use rackmem_proto::sabre::transaction::Used;
 use rackmem_proto::sabre::{Defect, Outcome, Ref};
-use rackmem_proto::wire::{Kind, Reason, RequesterId, Tag};
+use rackmem_proto::wire::{Dest, Header, Kind, Own, Reason, RequesterId, Seq, Tag};
 use std::fmt::Debug;
 
 /// What the transaction writes.
@@ -343,25 +343,68 @@ fn a_region_without_a_majority_stops_only_itself() {
     }
 }
 
-/// A requester whose call took effect asks for it after others have written over all of it.
+/// Another requester's transaction writes these objects.
+fn overwrites(rack: &mut Rack, objects: &[Ref]) {
+    let who = RequesterId {
+        node: COORDINATOR,
+        slot: 5,
+    };
+    let mut body = Vec::new();
+    for object in objects {
+        body.extend([object.tag.0, 0, 8].map(u64::to_be_bytes).concat());
+    }
+    body.extend(vec![OTHER; 8 * objects.len()]);
+    let tag = objects[0].tag;
+    let mut header = Header::request(Kind::TxCommit, rack.epoch, tag, who, Seq(1));
+    header.incarnation = 1;
+    let own = Own {
+        a: objects.len() as u64,
+        b: body.len() as u64,
+    };
+    let packet = Parcel::new(Dest::Home(tag.home()), header, own, &body);
+    let answers = rack.serve(&packet).unwrap();
+    assert_eq!(answers[0].header.reason, Reason::None);
+}
+
+/// A requester whose call took effect asks for it after others have written over its objects, its
+/// records, or both; and when the lowest region is removed, as long as another one is there.
 #[test]
 fn what_came_of_a_call_is_known_when_others_have_overwritten_it() {
-    for removed in [None, Some(0)] {
-        let mut rack = rack(2, None);
-        let sent = begin(&mut rack, 2, NEW, 4);
-        // Its answers are lost.
-        assert!(sent.iter().all(|packet| rack.serve(packet).is_some()));
-        for (nth, object) in (1..).zip(both(1)) {
-            assert!(
-                rack.calls(Kind::ObjWrite, (9, nth), object.tag, 8)
-                    .is_some()
+    let [low, high] = [both(0), both(1)];
+    let unused = [object_of(0, 0), object_of(1, 0)];
+    let cases: &[&[Ref]] = &[
+        &[],
+        &low,
+        &high,
+        &[high[0]],
+        &[low[1], high[1]],
+        &unused,
+        &unused[1..],
+    ];
+    for (overwritten, removed) in cases.iter().flat_map(|it| [(it, None), (it, Some(0))]) {
+        for writes in [false, true] {
+            let mut rack = rack(2, None);
+            let sent = begin(&mut rack, 2, NEW, 4);
+            // Its answers are lost.
+            assert!(sent.iter().all(|packet| rack.serve(packet).is_some()));
+            for (nth, object) in (1..).zip(both(1)).filter(|_| writes) {
+                let written = rack.calls(Kind::ObjWrite, (9, nth), object.tag, 8);
+                assert_eq!(written, Some(Some((Reason::None, object.tag))));
+            }
+            if !overwritten.is_empty() {
+                overwrites(&mut rack, overwritten);
+            }
+            let again = rack.next_keeper();
+            if let Some(group) = removed {
+                rack.remove(group);
+            }
+            let ended = rack.ends(&again);
+            assert_eq!(
+                ended,
+                Some(Outcome::Committed),
+                "{overwritten:?} {removed:?}"
             );
         }
-        let again = rack.next_keeper();
-        if let Some(group) = removed {
-            rack.remove(group);
-        }
-        assert_eq!(rack.ends(&again), Some(Outcome::Committed), "{removed:?}");
     }
 }
 
