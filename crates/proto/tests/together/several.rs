@@ -445,3 +445,24 @@ fn damaged_records_say_nothing() {
         }
     }
 }
+
+/// A call that came to a higher region than the lowest one that it writes would have its records in
+/// the wrong order.
+#[test]
+fn a_forged_call_to_a_higher_region_changes_nothing() {
+    let mut rack = rack(2, None);
+    let content = [OTHER; 8];
+    let used = [both(0)[0], both(1)[0]].map(|object| Used {
+        object,
+        read: None,
+        write: Some(&content),
+    });
+    let sent = rack.commit(&used);
+    let (own, body) = sent[0].split();
+    let mut header = sent[0].header;
+    header.tag = both(1)[0].tag;
+    let forged = Parcel::new(Dest::Home(header.tag.home()), header, own, body);
+    let answers = rack.serve(&forged).unwrap();
+    assert_eq!(answers[0].header.reason, Reason::Refused);
+    assert_eq!(rack.stored, []);
+}

@@ -192,3 +192,75 @@ impl Record {
         entries.into_iter().map(change).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::operation::Ref;
+    use super::*;
+    use crate::wire::{HomeId, RequesterId};
+
+    const CALL: Call = Call {
+        who: RequesterId { node: 3, slot: 9 },
+        incarnation: 2,
+        number: 11,
+    };
+
+    fn tag(home: HomeId) -> Tag {
+        home.start().under(Contract::Object)
+    }
+
+    fn record(regions: &[Tag]) -> Record {
+        let (tag, generation) = (tag(HomeId::of_group(1)), 4);
+        let entry = Entry {
+            object: Ref { tag, generation },
+            expected: 6,
+            len: 3,
+        };
+        Record::new(CALL, regions, &alloc::vec![(entry, 1..4)], b"?abc?")
+    }
+
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        let [low, high] = [0, 1].map(|group| tag(HomeId::of_group(group)));
+        for (regions, open, stretch) in [(&[][..], false, 0), (&[low, high], true, 1)] {
+            let written = Record {
+                open,
+                stretch,
+                ..record(regions)
+            };
+            let (first, rest) = written.lines(64);
+            let mut read = Record::of(&first);
+            rest.for_each(|bytes| read.take(bytes));
+            assert_eq!((&read, read.missing_from()), (&written, None));
+            assert_eq!(read.regions(), regions);
+            let [change] = &read.changes(2)[..] else {
+                panic!("one object is written");
+            };
+            assert_eq!((change.head.version, &change.content[..]), (6, &b"abc"[..]));
+        }
+        // As keepers wrote it that knew of one region only.
+        let (first, _) = record(&[]).lines(64);
+        assert_eq!(first[24..32], [0; 8]);
+    }
+
+    #[test]
+    fn what_no_keeper_writes_says_nothing() {
+        let (first, _) = record(&[]).lines(64);
+        // One region of several, and bits that there are not.
+        for (byte, bits) in [(30, 1), (31, 4), (30, 65), (24, 1)] {
+            let mut line = first.clone();
+            line[byte] ^= bits;
+            assert_eq!(Record::of(&line), Record::default(), "{byte}");
+        }
+        let [low, high] = [0, 1].map(|group| tag(HomeId::of_group(group)));
+        let coherent = HomeId::of_group(2).start();
+        for regions in [
+            [high, low],
+            [low, low],
+            [tag(HomeId::of(1)), low],
+            [low, coherent],
+        ] {
+            assert_eq!(record(&regions).regions(), []);
+        }
+    }
+}
