@@ -7,6 +7,7 @@
 //! | [`Node::snapshot_async`], [`Node::update_async`] | [`Node::snapshot`], [`Node::update`] |
 //! | [`Object::read_async`], [`read_versioned_async`](Object::read_versioned_async), [`read_if_newer_async`](Object::read_if_newer_async), [`write_async`](Object::write_async), [`write_if_async`](Object::write_if_async), [`update_async`](Object::update_async) | [`Object::read`], `read_versioned`, `read_if_newer`, `write`, `write_if`, `update` |
 //! | [`Map::get_async`], [`insert_async`](Map::insert_async), [`remove_async`](Map::remove_async), [`update_async`](Map::update_async) | [`Map::get`], `insert`, `remove`, `update` |
+//! | [`Node::transaction_async`], [`Transaction::read_async`] | [`Node::transaction`], [`Transaction::read`] |
 //! | [`Replicated::read_async`], [`write_async`](Replicated::write_async) | [`Replicated::read`], `write` |
 //! | [`Domain::read_async`], [`set_async`](Domain::set_async), [`quiesce_async`](Domain::quiesce_async), [`enter_async`](Domain::enter_async), [`writer_async`](Domain::writer_async) | [`Domain::read`], `set`, `quiesce`, `enter`, `writer` |
 //! | [`Pinned::get_async`], [`DomainWriter::get_async`], [`set_async`](DomainWriter::set_async), [`update_async`](DomainWriter::update_async) | [`Pinned::get`], [`DomainWriter::get`], `set`, `update` |
@@ -82,10 +83,15 @@
 //!   and so is a change at its home which needs no new tail. A change takes a round trip for each
 //!   object of the bucket that it reads, makes, writes or frees (SABRes §6),
 //!   and no poll between them.
+//! - **Transactions**: an async closure, which the task runs, and nothing is locked while it does.
+//!   What a run has read is made one step with what it writes by that thread. If others came first
+//!   the closure runs again, after a pause in which no thread waits. Any number of tasks of one
+//!   thread may meet on the same objects: one of those that meet is put off, and all end.
 //! - **Dropping a future** leaves nothing locked. A lock that came at that moment goes on to the
 //!   next one. An operation on a block, an object, a line or an item has taken effect, all of it,
 //!   or it has not, and nobody says which; of a line or an item it may later.
-//!   A change that had not begun is not made.
+//!   A change that had not begun is not made. A transaction that had begun to be committed is ended
+//!   by the node, a little later.
 //!   One of a map that has begun to make a tail goes on to its end without anybody, and counts
 //!   against the bound until then: no object is left that no bucket names.
 //! - **What a future does with a value** (`f` of `update_async`) is done by that thread if the
@@ -101,11 +107,11 @@
 //!   A poll blocks for a moment in three cases only:
 //!   a lock in a region with copies whose last holder has died, leaving a lock whose writes
 //!   survive, and the first writer of a domain, who looks for the lock by its name.
-//! - **Bounds**: 4,096 operations on blocks, objects, maps, lines and items at a time,
-//!   and as many tasks that wait at locks, for each node; then
+//! - **Bounds**: 4,096 operations on blocks, objects, maps, lines,
+//!   items and transactions at a time, and as many tasks that wait at locks, for each node; then
 //!   [`AccessError::TooManyAsked`](crate::AccessError::TooManyAsked).
 //!   They are begun in the order in which they were polled first.
-//! - **Not here**: transactions, walks over maps and lookups of several keys,
+//! - **Not here**: walks over maps and lookups of several keys,
 //!   and making and freeing of objects and maps have calls only. An [arena](crate::bounded::Arena)
 //!   has nothing to wait for: what is read there is in memory that this process has mapped.
 
@@ -120,6 +126,6 @@ use crate::locked::{Mutex, RwLock};
 #[cfg(doc)]
 use crate::node::Node;
 #[cfg(doc)]
-use crate::object::{Map, Object};
+use crate::object::{Map, Object, Transaction};
 #[cfg(doc)]
 use crate::replicated::Replicated;

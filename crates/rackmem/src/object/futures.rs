@@ -165,7 +165,7 @@ impl Object<[u8]> {
 mod tests {
     use super::*;
     use crate::bytes::whole;
-    use crate::{Contract, Fabric, Rack, RegionSpec};
+    use crate::{Contract, Fabric, Rack, RegionSpec, TransactionError};
     use std::pin::Pin;
     use std::sync::Arc;
     use std::task::{Context, Poll, Wake, Waker};
@@ -217,7 +217,16 @@ mod tests {
             let mut reads = all.map(|object| object.read_async());
             let mut updates = all.map(|object| object.update_async(|n| *n += 10));
             let mut dropped = all.map(|object| object.write_async(99));
+            let transaction = |object: &Object<u64>, value| {
+                let object = object.clone();
+                let node = object.node.clone();
+                Box::pin(node.transaction_async(async move |t| t.write(&object, value)))
+            };
+            let mut last = all.map(|object| transaction(object, 77));
+            let mut never = all.map(|object| transaction(object, 88));
             for nth in 0..all.len() {
+                assert!(poll(&mut last[nth]).is_pending(), "{fabric:?}");
+                assert!(poll(&mut never[nth]).is_pending(), "{fabric:?}");
                 assert!(poll(&mut reads[nth]).is_pending(), "{fabric:?}");
                 assert!(poll(&mut updates[nth]).is_pending(), "{fabric:?}");
                 assert!(poll(&mut dropped[nth]).is_pending(), "{fabric:?}");
@@ -225,16 +234,24 @@ mod tests {
             // By now the reads ask for writers to be kept out.
             std::thread::sleep(Duration::from_millis(5));
             drop(dropped);
+            // These have been refused, and pause.
+            drop(never);
             // The home may have been asked already, and refuses.
             std::thread::sleep(Duration::from_millis(20));
             whole::release(words, version);
             for read in reads {
-                assert!([1, 11, 21].contains(&end(read).unwrap()), "{fabric:?}");
+                let read = end(read).unwrap();
+                assert!([1, 11, 21, 77, 87, 97].contains(&read), "{fabric:?}");
             }
             for update in updates {
                 end(update).unwrap();
             }
-            assert_eq!(own.read(), Ok(21), "{fabric:?}");
+            for transaction in last {
+                end(transaction).unwrap();
+            }
+            // In whichever order.
+            let read = own.read().unwrap();
+            assert!([77, 87, 97].contains(&read), "{fabric:?}: {read}");
             let (now, _) = own.read_versioned().unwrap();
             assert_eq!(far.write(&5), Ok(now + 2), "{fabric:?}");
         }
@@ -258,6 +275,18 @@ mod tests {
             assert_eq!(end(object.write_async(9)), Err(AccessError::Busy { addr }));
             let update = object.update_async(|n| *n += 1);
             assert_eq!(end(update), Err(AccessError::Busy { addr }));
+            let read = object.node.transaction(|t| t.read(object));
+            let reads = object
+                .node
+                .transaction_async(async |t| t.read_async(object).await);
+            assert_eq!(end(Box::pin(reads)), read);
+            assert_eq!(read, Err(AccessError::Busy { addr }.into()));
+            let call = object.node.transaction(|t| t.write(object, 9));
+            let writes = object.node.transaction_async(async |t| t.write(object, 9));
+            for ended in [call, end(Box::pin(writes))] {
+                let conflict = matches!(ended, Err(TransactionError::Conflict { tries: 2.. }));
+                assert!(conflict, "{ended:?}");
+            }
         }
         whole::release(words, version);
         assert_eq!(end(far.read_async()), Ok(1));

@@ -1,7 +1,7 @@
 //! Items by futures: one thread has many of them under way.
 
 use crate::child::ChildTest;
-use crate::executor::{block_on, join, poll_once};
+use crate::executor::{beside, block_on, drop_at_any_moment, join, poll_once};
 use crate::histories::{BOUND, ITEMS, ROUGH, judged};
 use crate::processes::{CONFIG, LEASE, config};
 use crate::{FABRICS, LONG, domains, rack, spec};
@@ -199,36 +199,21 @@ fn dropped_futures_of_items_keep_nobody_waiting() {
     everywhere(|what, rack| {
         let all = domains(rack, ITEMS, BOUND);
         let (begun, done) = (AtomicU64::new(0), AtomicU64::new(0));
-        let (begun, done) = (&begun, &done);
-        let moment = || std::thread::sleep(Duration::from_micros(fastrand::u64(0..300)));
         std::thread::scope(|scope| {
             for domain in &all {
+                let (begun, done) = (&begun, &done);
                 scope.spawn(move || {
-                    for nth in 0..ROUNDS {
-                        let mut heard = domain.quiesce_async();
-                        let mut read = domain.read_async(nth as usize % ITEMS);
-                        let mut counts = Box::pin(async {
+                    let (some, ended) = drop_at_any_moment(ROUNDS, |nth| {
+                        let heard = domain.quiesce_async();
+                        let read = domain.read_async(nth as usize % ITEMS);
+                        let counts = async {
                             let mut writer = domain.writer_async().await.unwrap();
-                            begun.fetch_add(1, SeqCst);
                             writer.update_async(0, |count| count + 1).await.unwrap();
-                            done.fetch_add(1, SeqCst);
-                        });
-                        if nth % 4 == 0 {
-                            continue;
-                        }
-                        let _ = (poll_once(&mut heard), poll_once(&mut read));
-                        if nth % 4 == 1 {
-                            block_on(counts);
-                        } else {
-                            // It goes on as far as it does by then.
-                            for _ in 0..3 {
-                                if poll_once(&mut counts).0.is_some() {
-                                    break;
-                                }
-                                moment();
-                            }
-                        }
-                    }
+                        };
+                        beside(heard, beside(read, counts))
+                    });
+                    begun.fetch_add(some, SeqCst);
+                    done.fetch_add(ended, SeqCst);
                 });
             }
         });

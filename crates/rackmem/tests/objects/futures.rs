@@ -1,20 +1,19 @@
 //! Objects by futures: one thread has many of them under way.
 
-use crate::executor::{block_on, join, poll_once};
+use crate::executor::{block_on, drop_at_any_moment, join, poll_once};
 use crate::{FABRICS, LONG, region, until};
 use rackmem::diagnostics::{End, Faults};
 use rackmem::object::{Object, ObjectRef};
 use rackmem::{AccessError, Contract, Fabric, Mode, Node, Rack, RackError, RegionSpec};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::time::Duration;
 
 const NODES: usize = 4;
 /// Of an object that takes several packets where these are small.
 const WORDS: usize = 200;
 type Words = [u64; WORDS];
 
-fn rack(fabric: Fabric, faults: Option<Faults>) -> Rack {
+pub fn rack(fabric: Fabric, faults: Option<Faults>) -> Rack {
     let rack = Rack::builder(NODES).fabric(fabric).mode(Mode::HomeOnly);
     let rack = rack.memory(64 << 20).cache(1 << 20).patience(LONG);
     match faults {
@@ -24,7 +23,7 @@ fn rack(fabric: Fabric, faults: Option<Faults>) -> Rack {
 }
 
 /// On all fabrics, also where packets are lost, doubled and late.
-fn everywhere(claim: impl Fn(&Rack)) {
+pub fn everywhere(claim: impl Fn(&Rack)) {
     for fabric in FABRICS {
         for faults in [None, Some(Faults::rough(0.02))] {
             if faults.is_none() || fabric != Fabric::Inline {
@@ -205,22 +204,14 @@ fn dropped_futures_of_objects_leave_nothing_locked_and_nothing_torn() {
             for node in rack.nodes() {
                 let (all, begun, done) = (&all, &begun, &done);
                 scope.spawn(move || {
-                    for (nth, object) in (0..ROUNDS).zip(attached(node, all).iter().cycle()) {
-                        let mut update = object.update_async(add_one);
-                        if nth % 4 == 0 {
-                            continue;
-                        }
-                        begun.fetch_add(1, SeqCst);
-                        let (ready, _) = poll_once(&mut update);
-                        if ready.is_none() && nth % 4 == 1 {
-                            block_on(update).unwrap();
-                        } else if ready.is_none() {
-                            let moment = fastrand::u64(0..300);
-                            std::thread::sleep(Duration::from_micros(moment));
-                            continue;
-                        }
-                        done.fetch_add(1, SeqCst);
-                    }
+                    let mine = attached(node, all);
+                    let (some, ended) = drop_at_any_moment(ROUNDS, |nth| {
+                        let object = &mine[nth as usize % mine.len()];
+                        let update = object.update_async(add_one);
+                        async { update.await.unwrap() }
+                    });
+                    begun.fetch_add(some, SeqCst);
+                    done.fetch_add(ended, SeqCst);
                 });
             }
         });

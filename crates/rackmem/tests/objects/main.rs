@@ -16,6 +16,7 @@ mod removal;
 mod removers;
 mod tears;
 mod together;
+mod transaction_futures;
 mod transactions;
 
 use rackmem::{Contract, Fabric, Mode, Rack, Region, RegionSpec};

@@ -1,6 +1,6 @@
 //! Maps by futures: one thread has many changes under way.
 
-use crate::executor::{block_on, join, poll_once};
+use crate::executor::{beside, block_on, drop_at_any_moment, join, poll_once};
 use crate::map::{add, count_of, handles, small_map, value};
 use crate::processes::{Member, config};
 use crate::{FABRICS, LONG, region, until};
@@ -181,24 +181,13 @@ fn dropped_futures_of_maps_leave_nothing_behind() {
         std::thread::scope(|scope| {
             for map in &maps {
                 scope.spawn(move || {
-                    for nth in 0..ROUNDS {
-                        let mut update = Box::pin(add_by_future(map, &[b'a' + (nth % 9) as u8; 9]));
-                        let mut get = map.get_async(&[b'b'; 9]);
-                        if nth % 4 == 0 {
-                            continue;
-                        }
-                        begun.fetch_add(1, SeqCst);
-                        let (ready, _) = poll_once(&mut update);
-                        let _ = poll_once(&mut get);
-                        if ready.is_none() && nth % 4 == 1 {
-                            block_on(update).unwrap();
-                        } else if ready.is_none() {
-                            let moment = fastrand::u64(0..300);
-                            std::thread::sleep(Duration::from_micros(moment));
-                            continue;
-                        }
-                        done.fetch_add(1, SeqCst);
-                    }
+                    let (some, ended) = drop_at_any_moment(ROUNDS, |nth| {
+                        let update = add_by_future(map, &[b'a' + (nth % 9) as u8; 9]);
+                        let get = map.get_async(&[b'b'; 9]);
+                        async { beside(get, update).await.unwrap() }
+                    });
+                    begun.fetch_add(some, SeqCst);
+                    done.fetch_add(ended, SeqCst);
                 });
             }
         });

@@ -1,7 +1,7 @@
 //! Transactions that write objects with copies: accounts that outlive the node that serves them.
 
 use crate::processes::{Member, config, started};
-use crate::transactions::{MONEY, accounts_of, attached, audit, moved, numbers, transfer};
+use crate::transactions::{Account, MONEY, accounts_of, attached, audit, moved, numbers, transfer};
 use crate::{FABRICS, LONG, rack, region};
 use rackmem::object::{MAX_TRANSACTION_BYTES_WITH_COPIES, Object, ObjectRef};
 use rackmem::{
@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// A region with copies of so many lines.
-fn bank(node: &Node, name: &str, line: u32, lines: usize) -> Region {
+pub fn bank(node: &Node, name: &str, line: u32, lines: usize) -> Region {
     let spec = RegionSpec::new(name, lines * line as usize).contract(Contract::Object);
     node.create_region(&spec.copies(3).line(line)).unwrap()
 }
 
 /// Accounts in regions with copies, so many in all.
-fn opened(banks: &[Region], count: usize) -> Vec<ObjectRef> {
+pub fn opened(banks: &[Region], count: usize) -> Vec<ObjectRef> {
     let banks = banks.iter().cycle().take(count);
     banks.map(|bank| bank.alloc(MONEY).unwrap().at()).collect()
 }
@@ -212,8 +212,39 @@ fn patient(text: &str) -> Config {
     Config::parse(&text.replace("lease = \"2s\"", "lease = \"6s\"")).unwrap()
 }
 
-/// The process that serves the accounts is killed while money moves and is counted.
-fn killed_keepers(fabric: &str, regions: usize) {
+/// Of whoever moves money: the accounts, and a counter that he counts up for each time.
+pub struct Moves<'a> {
+    pub node: &'a Node,
+    pub accounts: Vec<Account>,
+    pub counted: Object<u64>,
+    pub began: Instant,
+    pub over: &'a AtomicBool,
+    /// Times that money was moved and counted.
+    pub done: &'a AtomicU64,
+}
+
+fn moves(all: &Moves<'_>) -> Vec<Deed<u64>> {
+    let mut moved = Vec::new();
+    while !all.over.load(SeqCst) {
+        moved.push(transfer(all.node, &all.accounts, all.began).unwrap());
+        // Counts each of these once, whatever there was.
+        let count = all.node.transaction(|t| {
+            let next = t.read(&all.counted)? + 1;
+            t.write(&all.counted, next)
+        });
+        count.unwrap();
+        all.done.fetch_add(1, SeqCst);
+    }
+    moved
+}
+
+/// The process that serves the accounts, of so many regions, is killed while so many threads move
+/// money and count that.
+pub fn killed_keepers(
+    fabric: &str,
+    (regions, threads): (usize, usize),
+    moves: fn(&Moves<'_>) -> Vec<Deed<u64>>,
+) {
     let (text, _folder) = config(fabric, 4);
     let text = text.replace("lease = \"2s\"", "lease = \"6s\"");
     let mut members = [0, 1, 2].map(|node| Member::start("together::member", &text, node, ""));
@@ -227,22 +258,17 @@ fn killed_keepers(fabric: &str, regions: usize) {
     let (began, over, done) = (Instant::now(), AtomicBool::new(false), AtomicU64::new(0));
     let history: Vec<Deed<u64>> = std::thread::scope(|scope| {
         let (over, done, accounts) = (&over, &done, &accounts);
-        let movers: Vec<_> = (0..3)
+        let movers: Vec<_> = (0..threads)
             .map(|_| {
                 scope.spawn(move || {
-                    let (mine, mut all) = (attached(node, accounts), Vec::new());
-                    let counted: Object<u64> = node.attach_object(counted).unwrap();
-                    while !over.load(SeqCst) {
-                        all.push(transfer(node, &mine, began).unwrap());
-                        // Counts each of these once, whatever there was.
-                        let count = node.transaction(|t| {
-                            let next = t.read(&counted)? + 1;
-                            t.write(&counted, next)
-                        });
-                        count.unwrap();
-                        done.fetch_add(1, SeqCst);
-                    }
-                    all
+                    moves(&Moves {
+                        node,
+                        accounts: attached(node, accounts),
+                        counted: node.attach_object(counted).unwrap(),
+                        began,
+                        over,
+                        done,
+                    })
                 })
             })
             .collect();
@@ -277,22 +303,22 @@ fn killed_keepers(fabric: &str, regions: usize) {
 
 #[test]
 fn money_outlives_a_killed_keeper_over_shared_memory() {
-    killed_keepers("shm", 1);
+    killed_keepers("shm", (1, 3), moves);
 }
 
 #[test]
 fn money_of_several_regions_outlives_a_killed_keeper_over_shared_memory() {
-    killed_keepers("shm", 3);
+    killed_keepers("shm", (3, 3), moves);
 }
 
 #[test]
 fn money_outlives_a_killed_keeper_over_udp() {
-    killed_keepers("udp", 1);
+    killed_keepers("udp", (1, 3), moves);
 }
 
 #[test]
 fn money_of_several_regions_outlives_a_killed_keeper_over_udp() {
-    killed_keepers("udp", 2);
+    killed_keepers("udp", (2, 3), moves);
 }
 
 /// Coordinators are killed in the middle, one after the other. What they had read of another home,

@@ -13,15 +13,33 @@ pub type Account = Object<u64>;
 /// In each account, at first.
 pub const MONEY: u64 = 1000;
 
+/// Two accounts, and an amount.
+pub fn chosen(accounts: &[Account]) -> (&Account, &Account, u64) {
+    let from = fastrand::usize(0..accounts.len());
+    let to = (from + fastrand::usize(1..accounts.len())) % accounts.len();
+    (&accounts[from], &accounts[to], fastrand::u64(1..20))
+}
+
+/// What a transaction that began then has read, with versions; and whether it has written that.
+pub fn deed(began: Instant, invoke: u64, reads: &[(u64, u64)], writes: bool) -> Deed<u64> {
+    let written = reads.iter().filter(|_| writes);
+    Deed {
+        invoke,
+        returned: Some(began.elapsed().as_nanos() as u64),
+        reads: reads.to_vec(),
+        writes: written
+            .map(|(account, version)| (*account, version + 2))
+            .collect(),
+    }
+}
+
 /// Moves some money between two accounts; what it has read and written, with versions.
 pub fn transfer(
     node: &Node,
     accounts: &[Account],
     began: Instant,
 ) -> Result<Deed<u64>, TransactionError> {
-    let from = fastrand::usize(0..accounts.len());
-    let to = (from + fastrand::usize(1..accounts.len())) % accounts.len();
-    let (from, to, amount) = (&accounts[from], &accounts[to], fastrand::u64(1..20));
+    let (from, to, amount) = chosen(accounts);
     let invoke = began.elapsed().as_nanos() as u64;
     let versions = node.transaction(|t| {
         let (had, has) = (t.read(from)?, t.read(to)?);
@@ -30,13 +48,7 @@ pub fn transfer(
         t.write(to, has + amount)?;
         Ok([from, to].map(|account| (account.addr(), t.version_of(account).unwrap())))
     })?;
-    let written = versions.map(|(account, version)| (account, version + 2));
-    Ok(Deed {
-        invoke,
-        returned: Some(began.elapsed().as_nanos() as u64),
-        reads: versions.to_vec(),
-        writes: written.to_vec(),
-    })
+    Ok(deed(began, invoke, &versions, true))
 }
 
 /// Looks at all accounts at one moment.
@@ -55,12 +67,7 @@ pub fn audit(
         Ok((sum, reads))
     })?;
     assert_eq!(sum, MONEY * accounts.len() as u64, "money is lost, or made");
-    Ok(Deed {
-        invoke,
-        returned: Some(began.elapsed().as_nanos() as u64),
-        reads,
-        writes: Vec::new(),
-    })
+    Ok(deed(began, invoke, &reads, false))
 }
 
 pub fn attached(node: &Node, accounts: &[ObjectRef]) -> Vec<Account> {

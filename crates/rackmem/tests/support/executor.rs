@@ -85,3 +85,44 @@ pub fn poll_once<R>(mut future: impl Future<Output = R> + Unpin) -> (Option<R>, 
         Poll::Pending => (None, woken),
     }
 }
+
+/// Drops futures at any moment: before they are polled, while others are asked, and when all is
+/// done. How many of so many have begun, and how many of those have ended.
+#[allow(dead_code)] // the same
+pub fn drop_at_any_moment<F: Future>(count: u64, mut future: impl FnMut(u64) -> F) -> (u64, u64) {
+    let (mut begun, mut done) = (0, 0);
+    for nth in 0..count {
+        let mut future = Box::pin(future(nth));
+        if nth % 4 == 0 {
+            continue;
+        }
+        begun += 1;
+        // It goes on as far as it does by then.
+        let mut polls = 0..fastrand::u64(1..8);
+        let ended = nth % 4 != 1
+            && polls.any(|_| {
+                let ended = poll_once(&mut future).0.is_some();
+                if !ended {
+                    std::thread::sleep(Duration::from_micros(fastrand::u64(0..300)));
+                }
+                ended
+            });
+        if nth % 4 == 1 {
+            block_on(future);
+        }
+        done += u64::from(ended || nth % 4 == 1);
+    }
+    (begun, done)
+}
+
+/// Awaits the second, with the first, which is polled once, as long under way.
+#[allow(dead_code)] // the same
+pub async fn beside<R>(first: impl Future, second: impl Future<Output = R>) -> R {
+    let mut first = std::pin::pin!(first);
+    std::future::poll_fn(|context| {
+        let _ = first.as_mut().poll(context);
+        Poll::Ready(())
+    })
+    .await;
+    second.await
+}

@@ -7,7 +7,7 @@ use crate::host::access::Access;
 use crate::host::bounded::AskingHome;
 use crate::host::bulk::Lane;
 use crate::host::flight::Flight;
-use crate::host::objects::{Asking, Asks as ObjectAsks, Questions};
+use crate::host::objects::{Asking, Asks as ObjectAsks, Commits, Questions, Transacting};
 use crate::host::replicated::{Asks as LineAsks, Operating};
 use rackmem_proto::bi::cached::BiAsk;
 use rackmem_proto::sabre::{Known, Ref};
@@ -33,6 +33,7 @@ pub(super) type Read = ((Ref, Known), ErrandOrder<ObjectAsks>);
 enum Of<'a> {
     /// Of objects' homes, with the orders that have no answer yet.
     Objects(Asking<'a>, Vec<Option<ErrandOrder<ObjectAsks>>>),
+    Transaction(Transacting<'a>, Option<ErrandOrder<Commits>>),
     Line(Operating<'a>, Option<ErrandOrder<LineAsks>>),
     Item(AskingHome<'a>, Option<ErrandOrder<BiAsk>>),
 }
@@ -63,7 +64,7 @@ impl<'a> UnderWay<'a> {
             UnderWay::Event(..) => 1,
             UnderWay::Asked(asked) => match &asked.of {
                 Of::Objects(_, orders) => orders.iter().flatten().count(),
-                Of::Line(..) | Of::Item(..) => 1,
+                Of::Transaction(..) | Of::Line(..) | Of::Item(..) => 1,
             },
         }
     }
@@ -101,6 +102,17 @@ impl<'a> Asked<'a> {
     ) -> Self {
         let questions = Questions::One(asks.command, asks.value);
         let of = Of::Objects(Asking::new(access, questions), vec![Some(order)]);
+        Asked { lane, of }
+    }
+
+    /// Asks homes to make a transaction one step.
+    pub fn transaction(
+        access: &'a Access,
+        lane: Lane<'a>,
+        commits: Commits,
+        order: ErrandOrder<Commits>,
+    ) -> Self {
+        let of = Of::Transaction(Transacting::new(access, commits), Some(order));
         Asked { lane, of }
     }
 
@@ -156,6 +168,16 @@ impl<'a> Asked<'a> {
                 });
                 (!over).then_some(Duration::MAX)
             }
+            Of::Transaction(transacting, order) => {
+                let Some(answer) = transacting.look(slot) else {
+                    return Some(Duration::MAX);
+                };
+                if let Some(mut order) = order.take() {
+                    let step = order.go_on(Some(answer));
+                    came.push((Order::Transaction(order), step));
+                }
+                None
+            }
             Of::Line(operating, order) => match operating.look(slot) {
                 ControlFlow::Continue(at_most) => Some(at_most),
                 ControlFlow::Break(answer) => {
@@ -183,6 +205,7 @@ impl<'a> Asked<'a> {
         let slot = self.lane.slot();
         match &mut self.of {
             Of::Objects(asking, _) => asking.wait(slot, at_most),
+            Of::Transaction(transacting, _) => transacting.wait(slot, at_most),
             Of::Line(operating, _) => operating.wait(slot, at_most),
             Of::Item(asking, _) => asking.wait(slot, at_most),
         }

@@ -149,6 +149,9 @@ impl<'a> Desk<'a> {
                     return self.begin_event(block, (purpose, reserved));
                 }
                 (Step::Ask, Order::Object(errand)) => return self.ask_home(errand),
+                (Step::Ask, Order::Transaction(errand)) => {
+                    return self.ask(errand, Asked::transaction);
+                }
                 (Step::Ask, Order::Line(errand)) => return self.ask(errand, Asked::line),
                 (Step::Ask, Order::Item(errand)) => return self.ask(errand, Asked::item),
                 (step, order) => {

@@ -85,6 +85,11 @@ pub(crate) trait Operation<R, Q: Question> {
     fn owes(&self) -> bool {
         false
     }
+
+    /// What it comes to if nobody goes on with it, for this reason.
+    fn given_up(&self, why: AccessError) -> Result<R, AccessError> {
+        Err(why)
+    }
 }
 
 impl<R, Q: Question, F> Operation<R, Q> for F
@@ -236,7 +241,9 @@ where
     fn give_up(&self, why: AccessError) {
         let mut state = self.state();
         if state.over.is_none() {
-            state.over = Some(Ok(Err(why)));
+            let operation = state.operation.as_ref();
+            let over = operation.map_or(Err(why), |operation| operation.given_up(why));
+            state.over = Some(Ok(over));
         }
     }
 

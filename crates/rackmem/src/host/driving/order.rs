@@ -6,7 +6,7 @@ use super::task::Job;
 use crate::bytes::pending::Reservation;
 use crate::error::AccessError;
 use crate::host::inner::NodeInner;
-use crate::host::objects::Asks as ObjectAsks;
+use crate::host::objects::{Asks as ObjectAsks, Commits};
 use crate::host::replicated::Asks as LineAsks;
 use rackmem_proto::bi::cached::BiAsk;
 use rackmem_proto::engine::Purpose;
@@ -24,6 +24,8 @@ pub(crate) enum Order {
     Block(BlockOrder),
     /// Something of an object's home.
     Object(ErrandOrder<ObjectAsks>),
+    /// Objects of several homes, as one step.
+    Transaction(ErrandOrder<Commits>),
     /// Something of those that have copies of a line.
     Line(ErrandOrder<LineAsks>),
     /// Something of the home of a region's items.
@@ -92,6 +94,12 @@ impl From<ErrandOrder<ObjectAsks>> for Order {
     }
 }
 
+impl From<ErrandOrder<Commits>> for Order {
+    fn from(order: ErrandOrder<Commits>) -> Self {
+        Order::Transaction(order)
+    }
+}
+
 impl From<ErrandOrder<LineAsks>> for Order {
     fn from(order: ErrandOrder<LineAsks>) -> Self {
         Order::Line(order)
@@ -114,6 +122,7 @@ impl Order {
         match self {
             Order::Block(order) => &mut order.pace,
             Order::Object(order) => &mut order.pace,
+            Order::Transaction(order) => &mut order.pace,
             Order::Line(order) => &mut order.pace,
             Order::Item(order) => &mut order.pace,
         }
@@ -124,6 +133,7 @@ impl Order {
         match self {
             Order::Block(order) => order.pace.due,
             Order::Object(order) => order.pace.due,
+            Order::Transaction(order) => order.pace.due,
             Order::Line(order) => order.pace.due,
             Order::Item(order) => order.pace.due,
         }
@@ -148,6 +158,7 @@ impl Order {
         match self {
             Order::Block(order) => order.job.is_dropped(),
             Order::Object(order) => order.is_dropped(),
+            Order::Transaction(order) => order.is_dropped(),
             Order::Line(order) => order.is_dropped(),
             Order::Item(order) => order.is_dropped(),
         }
@@ -157,6 +168,7 @@ impl Order {
         match self {
             Order::Block(order) => order.step(inner),
             Order::Object(order) => order.step(inner),
+            Order::Transaction(order) => order.step(inner),
             Order::Line(order) => order.step(inner),
             Order::Item(order) => order.step(inner),
         }
@@ -167,6 +179,7 @@ impl Order {
         match self {
             Order::Block(order) => order.job.finish(over),
             Order::Object(order) => order.finish(over),
+            Order::Transaction(order) => order.finish(over),
             Order::Line(order) => order.finish(over),
             Order::Item(order) => order.finish(over),
         }

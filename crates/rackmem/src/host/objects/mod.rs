@@ -14,6 +14,8 @@ pub(crate) use self::asking::{Answered, Asks};
 pub(in crate::host) use self::asking::{Asking, Questions};
 pub(crate) use self::fx::Fx;
 pub(crate) use self::operating::{not_done, unlike};
+pub(crate) use self::transacting::Commits;
+pub(in crate::host) use self::transacting::Transacting;
 
 use self::fx::HomeWords;
 use crate::bytes::objects::{ObjectMemory, Place};

@@ -1,73 +1,152 @@
-//! A thread commits a transaction over several objects.
+//! A thread commits a transaction over several objects, or has that under way among others.
 
 use super::Objects;
+use super::operating::silence;
 use crate::error::{AccessError, RackError};
 use crate::host::access::Access;
+use crate::host::driving::errand::{Came, Question};
 use crate::host::here::Here;
-use crate::ports::requester::Borrowed;
+use crate::host::replicated::LOOK_UP;
+use crate::membership::current_view::Looked;
+use crate::ports::requester::Slot;
 use rackmem_fabric::{Body, Nobody};
 use rackmem_proto::engine::ObjectHost;
 use rackmem_proto::sabre::transaction::{Parts, Plan};
 use rackmem_proto::sabre::{Outcome, Sabre};
 use rackmem_proto::wire::{Copyset, Tag};
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Why nobody knows what came of a transaction, or why it was given up.
-pub(crate) struct Unfinished {
+/// What homes are asked to make one step. An error that comes of it: it has not begun.
+pub(crate) struct Commits {
+    pub plan: Plan,
+    pub parts: Parts,
+}
+
+/// Nobody knows what came of a transaction, or it was given up. The node goes on until nothing of
+/// it is locked.
+pub(crate) struct Left {
     pub error: AccessError,
     /// Whether it may take effect, or has.
     pub decided: bool,
 }
 
-impl Unfinished {
-    fn before(error: AccessError) -> Self {
-        let decided = false;
-        Unfinished { error, decided }
+impl Commits {
+    /// Where it is asked for.
+    fn tags(&self) -> impl Iterator<Item = Tag> {
+        let written = self.plan.parts.iter().map(|part| part.first);
+        let read = self.plan.reads.iter().map(|(object, _)| object.tag);
+        let kept = self.plan.kept.iter().map(|part| part.first);
+        written.chain(read).chain(kept)
+    }
+}
+
+impl Question for Commits {
+    type Answer = Result<Outcome, Left>;
+
+    fn has_answerer(
+        &self,
+        access: &Access,
+        seen: &mut Option<Looked>,
+    ) -> Option<Result<(), AccessError>> {
+        for tag in self.tags() {
+            let alive = access.alive_now(tag, seen)?;
+            if let Err(error) = alive.and_then(|()| access.is_there(tag)) {
+                return Some(Err(error));
+            }
+        }
+        Some(Ok(()))
+    }
+
+    fn unanswered(&self, access: &Access) -> AccessError {
+        silence(access, self.tags().next().unwrap_or(Tag(0)))
+    }
+}
+
+/// A transaction that is under way in a requester's slot, for the thread that waits for it or has
+/// more.
+pub(in crate::host) struct Transacting<'a> {
+    access: &'a Access,
+    /// What is asked once the slot may.
+    asks: Option<Commits>,
+    /// Of objects that a keeper is asked about, one.
+    kept: Option<Tag>,
+    began: Instant,
+    /// When a keeper was asked last.
+    again: Instant,
+}
+
+impl<'a> Transacting<'a> {
+    /// This one, which the first look begins.
+    pub fn new(access: &'a Access, commits: Commits) -> Self {
+        let (now, kept) = (
+            Instant::now(),
+            commits.tags().find(|tag| !tag.home().is_own()),
+        );
+        Transacting {
+            access,
+            kept,
+            asks: Some(commits),
+            began: now,
+            again: now,
+        }
+    }
+
+    /// What has come of it, once it has ended or is waited for no longer.
+    pub fn look(&mut self, slot: &Slot) -> Option<Came<Commits>> {
+        let (access, nth) = (self.access, slot.number());
+        let objects = &access.agents.objects;
+        // An earlier one, which was given up, may still be under way here.
+        let may = |_: &mut _| objects.part().sabre.may_transact(nth);
+        if let Some(Commits { plan, mut parts }) = self.asks.take_if(may) {
+            objects.arrange(nth, slot.reply_port(), &mut parts);
+            access.within(slot, |sabre, fx| sabre.transact(nth, plan, fx));
+        }
+        let begun = self.asks.is_none();
+        if let Some(outcome) = begun.then(|| objects.outcome(nth)).flatten() {
+            return Some(Ok(Ok(outcome)));
+        }
+        let Some(error) = access.given_up(nth, self.began) else {
+            access.drop_lost(slot);
+            return None;
+        };
+        if !begun {
+            return Some(Err(error));
+        }
+        objects.listen_no_more(nth);
+        let decided = access.within(slot, |sabre, fx| sabre.leave(nth, fx));
+        Some(Ok(match objects.outcome(nth) {
+            Some(Outcome::Committed) => Ok(Outcome::Committed),
+            _ => Err(Left { error, decided }),
+        }))
+    }
+
+    /// Waits for packets, no longer than this, and takes those that come.
+    pub fn wait(&mut self, slot: &mut Slot, at_most: Duration) {
+        let objects = &self.access.agents.objects;
+        self.access
+            .listen_for(slot, at_most, |time| objects.wait(time));
+        if self.asks.is_none() && self.again.elapsed() >= LOOK_UP {
+            self.again = Instant::now();
+            self.access.ask_keeper_again(slot, self.kept);
+        }
     }
 }
 
 impl Access {
     /// Commits it. Where its thread gives it up, the node goes on until nothing of it is locked.
-    pub fn transact(&self, plan: Plan, mut parts: Parts) -> Result<Outcome, Unfinished> {
-        let written = plan.parts.iter().map(|part| part.first);
-        let read = plan.reads.iter().map(|(object, _)| object.tag);
-        let kept = plan.kept.iter().map(|part| part.first);
-        let tags: Vec<Tag> = written.chain(read).chain(kept).collect();
-        let at_keeper = tags.iter().copied().find(|tag| !tag.home().is_own());
-        for tag in tags {
-            let there = self.alive(tag).and_then(|()| self.is_there(tag));
-            there.map_err(Unfinished::before)?;
+    pub fn transact(&self, commits: Commits) -> Came<Commits> {
+        for tag in commits.tags() {
+            self.alive(tag)?;
+            self.is_there(tag)?;
         }
-        let objects = &self.agents.objects;
-        let slot = self.requesters.borrow().map_err(AccessError::from);
-        let mut slot = slot.map_err(Unfinished::before)?;
-        let (nth, began) = (slot.number(), Instant::now());
-        // An earlier one, which its thread has given up, may still be under way here.
-        while !objects.part().sabre.may_transact(nth) {
-            if let Some(error) = self.given_up(nth, began) {
-                return Err(Unfinished::before(error));
-            }
-            self.drop_lost(&slot);
-            self.listen(&mut slot, |time| objects.wait(time));
-        }
-        objects.arrange(nth, slot.reply_port(), &mut parts);
-        self.within(&slot, |sabre, fx| sabre.transact(nth, plan, fx));
+        let mut slot = self.requesters.borrow()?;
+        let mut transacting = Transacting::new(self, commits);
         loop {
-            if let Some(outcome) = objects.outcome(nth) {
-                return Ok(outcome);
+            if let Some(came) = transacting.look(&slot) {
+                return came;
             }
-            if let Some(error) = self.given_up(nth, began) {
-                objects.listen_no_more(nth);
-                let decided = self.within(&slot, |sabre, fx| sabre.leave(nth, fx));
-                return match objects.outcome(nth) {
-                    Some(Outcome::Committed) => Ok(Outcome::Committed),
-                    _ => Err(Unfinished { error, decided }),
-                };
-            }
-            self.drop_lost(&slot);
-            self.listen(&mut slot, |time| objects.wait(time));
-            self.ask_keeper_again(&slot, at_keeper);
+            transacting.wait(&mut slot, LOOK_UP);
         }
     }
 
@@ -89,7 +168,7 @@ impl Access {
     }
 
     /// A home may have died before the transaction had it in its plan.
-    fn drop_lost(&self, slot: &Borrowed<'_>) {
+    fn drop_lost(&self, slot: &Slot) {
         let nth = slot.number();
         let homes = self.agents.objects.part().sabre.homes(nth);
         let lost = homes.iter().filter(|node| !self.standing.live(*node));
@@ -101,7 +180,7 @@ impl Access {
 
     fn within<R>(
         &self,
-        slot: &Borrowed<'_>,
+        slot: &Slot,
         section: impl FnOnce(&mut Sabre, &mut super::Fx<'_>) -> R,
     ) -> R {
         let mut nobody = Nobody;

@@ -204,10 +204,8 @@ impl Access {
     }
 
     /// Waits for packets, and takes those that come. `wait`: until another thread has taken some.
-    pub(in crate::host) fn listen(&self, slot: &mut Slot, wait: impl FnOnce(Duration)) {
-        self.listen_for(slot, LOOK_UP, wait);
-    }
-
+    /// Waits for packets, no longer than this, and takes those that come. `wait`: until another
+    /// thread has taken some.
     pub(in crate::host) fn listen_for(
         &self,
         slot: &mut Slot,

@@ -1,17 +1,20 @@
 //! Several objects, as one step.
 
+mod commit;
+mod futures;
+
+use self::commit::{Attempts, Committing, Ended};
 use super::content::Content;
+use super::many::Copied;
 use super::reading::words_of;
 use super::{MAX_OBJECT, Object, Retry};
-use crate::backoff::Backoff;
 use crate::bytes::value::Value;
 use crate::bytes::window::Window;
-use crate::error::{AccessError, Changed, RackError, TransactionError};
-use crate::host::objects::{count, not_done};
+use crate::error::{AccessError, TransactionError};
 use crate::node::Node;
-use rackmem_proto::sabre::transaction::{self, MAX_CONTENT, MAX_KEPT_CONTENT, MAX_OBJECTS, Plan};
-use rackmem_proto::sabre::{Outcome, Ref};
-use rackmem_proto::wire::{Reason, Tag};
+use rackmem_proto::sabre::Ref;
+use rackmem_proto::sabre::transaction::{self, MAX_CONTENT, MAX_KEPT_CONTENT, MAX_OBJECTS};
+use rackmem_proto::wire::Tag;
 use std::collections::BTreeMap;
 
 /// Objects that a transaction can read and write.
@@ -25,9 +28,11 @@ pub const MAX_TRANSACTION_BYTES_WITH_COPIES: usize = MAX_KEPT_CONTENT;
 #[derive(Debug)]
 pub struct Transaction<'n> {
     node: &'n Node,
-    /// By address, in which order objects are locked.
-    objects: BTreeMap<Tag, Used>,
+    objects: Objects,
 }
+
+/// By address, in which order objects are locked.
+type Objects = BTreeMap<Tag, Used>;
 
 /// An object of a transaction.
 #[derive(Debug)]
@@ -38,7 +43,26 @@ struct Used {
     write: Option<Vec<u8>>,
 }
 
-impl Transaction<'_> {
+/// What it has used, in the order of addresses.
+fn plan(objects: &Objects) -> impl Iterator<Item = transaction::Used<'_>> {
+    objects.iter().map(|(tag, used)| transaction::Used {
+        object: Ref {
+            tag: *tag,
+            generation: used.generation,
+        },
+        read: used.read.as_ref().map(|(version, _)| *version),
+        write: used.write.as_deref(),
+    })
+}
+
+impl<'n> Transaction<'n> {
+    fn new(node: &'n Node) -> Self {
+        Transaction {
+            node,
+            objects: Objects::new(),
+        }
+    }
+
     /// The object, as it was when this run read it first, or as this run has written it.
     ///
     /// # Errors
@@ -47,15 +71,36 @@ impl Transaction<'_> {
         &mut self,
         object: &Object<T>,
     ) -> Result<T::Owned, TransactionError> {
-        let used = self.used(object)?;
-        if used.read.is_none() && used.write.is_none() {
-            let mut bytes = Vec::new();
-            let (version, _) = object.look(object.known(0), Retry::default(), |view| {
-                bytes.resize(view.len(), 0);
-                view.read(0, &mut bytes);
-            })?;
-            used.read = Some((version, bytes));
+        if self.is_new(object)? {
+            let read = object.look(object.known(0), Retry::default(), <[u8]>::copied)?;
+            self.has_read(object, read)?;
         }
+        self.value_of(object)
+    }
+
+    /// Whether this run has neither read nor written it.
+    fn is_new<T: ?Sized>(&mut self, object: &Object<T>) -> Result<bool, TransactionError> {
+        let used = self.used(object)?;
+        Ok(used.read.is_none() && used.write.is_none())
+    }
+
+    /// It has been read, with its version.
+    fn has_read<T: ?Sized>(
+        &mut self,
+        object: &Object<T>,
+        (version, seen): (u64, Option<Copied<[u8]>>),
+    ) -> Result<(), TransactionError> {
+        let bytes = seen.and_then(Result::ok).unwrap_or_default();
+        self.used(object)?.read = Some((version, bytes));
+        Ok(())
+    }
+
+    /// What an object that has been read or written is in this run.
+    fn value_of<T: Content + ?Sized>(
+        &mut self,
+        object: &Object<T>,
+    ) -> Result<T::Owned, TransactionError> {
+        let used = self.used(object)?;
         let read = used.read.as_ref().map(|(_, bytes)| bytes);
         let bytes = used.write.as_ref().or(read).map_or(&[][..], Vec::as_slice);
         let words = words_of(bytes);
@@ -126,16 +171,8 @@ impl Transaction<'_> {
         }
     }
 
-    /// What it has used, in the order of addresses.
     fn plan(&self) -> impl Iterator<Item = transaction::Used<'_>> {
-        self.objects.iter().map(|(tag, used)| transaction::Used {
-            object: Ref {
-                tag: *tag,
-                generation: used.generation,
-            },
-            read: used.read.as_ref().map(|(version, _)| *version),
-            write: used.write.as_deref(),
-        })
+        plan(&self.objects)
     }
 
     fn used<T: ?Sized>(&mut self, object: &Object<T>) -> Result<&mut Used, TransactionError> {
@@ -157,69 +194,10 @@ impl Transaction<'_> {
         }))
     }
 
-    /// Makes it one step. False: something that it has read has changed, or is being changed.
-    fn commit(&self, writes: bool) -> Result<bool, TransactionError> {
-        let mut used: Vec<transaction::Used<'_>> = self.plan().collect();
-        if !writes {
-            used.iter_mut().for_each(|used| used.write = None);
-        }
-        let access = &self.node.inner.access;
-        let first = used.iter().find(|used| used.write.is_some());
-        let first = first.map(|used| used.object.tag.0);
-        let read = used.iter().filter(|used| used.read.is_some());
-        if first.is_none() && read.count() < 2 {
-            // One read is of one moment.
-            access.confirm()?;
-            return Ok(true);
-        }
-        let Some((plan, parts)) = Plan::of(&used) else {
-            // What cannot be written together has been refused.
-            let addr = first.unwrap_or_default();
-            return Err(TransactionError::NotTogether { addr, other: addr });
-        };
-        self.node.open()?;
-        let outcome = match access.transact(plan, parts) {
-            Ok(outcome) => outcome,
-            Err(unfinished) => {
-                return Err(match (unfinished.decided, unfinished.error) {
-                    (true, AccessError::Rack(why)) => TransactionError::Undecided { why },
-                    (false, AccessError::Rack(why)) if why.changed() != Changed::No => {
-                        TransactionError::GivenUp { why }
-                    }
-                    (_, error) => error.into(),
-                });
-            }
-        };
-        match (outcome, access.confirm()) {
-            // It may have been the process of a home that the rack goes on without.
-            (Outcome::Committed, Err(why)) if first.is_some() => {
-                Err(TransactionError::Undecided { why })
-            }
-            (Outcome::Committed, confirmed) => Ok(confirmed.map(|()| true)?),
-            (Outcome::Aborted(reason, tag), _) => self.not_committed(reason, tag),
-            (outcome, _) => Err(crate::host::objects::unlike(outcome, Tag(0)).into()),
-        }
-    }
-
-    fn not_committed(&self, reason: Reason, tag: Tag) -> Result<bool, TransactionError> {
-        let access = &self.node.inner.access;
-        let addr = tag.0;
-        let write = self.objects.get(&tag).and_then(|used| used.write.as_ref());
-        Err(match (reason, write) {
-            (Reason::Locked | Reason::Invalid, _) => {
-                count(&access.agents.objects.counters.conflicts);
-                return Ok(false);
-            }
-            (Reason::Refused, Some(content)) => {
-                let (len, is) = (content.len(), 0);
-                AccessError::OtherSize { addr, len, is }.into()
-            }
-            (Reason::Lost, _) => {
-                let node = tag.home().0;
-                TransactionError::Rack(RackError::NodeLost { node })
-            }
-            (reason, _) => not_done(reason, tag).into(),
-        })
+    /// Makes it one step. `writes`: otherwise it is looked whether what it has read was of one
+    /// moment, and nothing else.
+    fn commit(self, writes: bool, attempts: Attempts) -> Committing {
+        Committing::new(self.objects, writes, attempts)
     }
 }
 
@@ -281,21 +259,15 @@ impl Node {
         &self,
         mut f: impl FnMut(&mut Transaction<'_>) -> Result<R, TransactionError>,
     ) -> Result<R, TransactionError> {
-        let mut backoff = Backoff::new(self.inner.access.patience);
-        for tries in 1.. {
+        let mut attempts = Attempts::default();
+        loop {
             self.open()?;
-            let mut transaction = Transaction {
-                node: self,
-                objects: BTreeMap::new(),
-            };
+            let mut transaction = Transaction::new(self);
             let result = f(&mut transaction);
-            if transaction.commit(result.is_ok())? {
-                return result;
-            }
-            if !backoff.wait() {
-                return Err(TransactionError::Conflict { tries });
+            match transaction.commit(result.is_ok(), attempts).call(self)? {
+                Ended::Whole => return result,
+                Ended::Again(next) => attempts = next,
             }
         }
-        Err(TransactionError::Conflict { tries: u32::MAX })
     }
 }
