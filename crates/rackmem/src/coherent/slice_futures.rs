@@ -3,63 +3,10 @@
 use super::slice::{SharedSlice, reading, writing};
 use crate::bytes::value::Value;
 use crate::error::{AccessError, BulkError, BulkResult};
-use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
+use crate::host::driving::several::Several;
+use std::future::Future;
 use std::ops::Range;
-use std::task::{Context, Poll};
 use zerocopy::IntoBytes;
-
-/// Blocks of one future that are under way at a time: as many as the node's thread has events.
-const AHEAD: usize = 16;
-
-/// One block's part of a range.
-enum Part<F, R> {
-    UnderWay(F),
-    Done(Result<R, AccessError>),
-}
-
-/// The parts of a range, in order, some of them under way at a time.
-struct Parts<I, F, R> {
-    later: I,
-    begun: VecDeque<Part<F, R>>,
-}
-
-impl<I, F, R> Parts<I, F, R>
-where
-    I: Iterator<Item = F>,
-    F: Future<Output = Result<R, AccessError>> + Unpin,
-{
-    fn new(later: I) -> Self {
-        let begun = VecDeque::with_capacity(AHEAD);
-        Parts { later, begun }
-    }
-
-    /// The next one in order; `None` behind the last.
-    async fn next(&mut self) -> Option<Result<R, AccessError>> {
-        poll_fn(|context| self.poll(context)).await
-    }
-
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<R, AccessError>>> {
-        let room = AHEAD - self.begun.len();
-        let more = self.later.by_ref().take(room);
-        self.begun.extend(more.map(Part::UnderWay));
-        for part in &mut self.begun {
-            if let Part::UnderWay(future) = part
-                && let Poll::Ready(done) = std::pin::Pin::new(future).poll(context)
-            {
-                *part = Part::Done(done);
-            }
-        }
-        match self.begun.pop_front() {
-            None => Poll::Ready(None),
-            Some(Part::Done(done)) => Poll::Ready(Some(done)),
-            Some(waits) => {
-                self.begun.push_front(waits);
-                Poll::Pending
-            }
-        }
-    }
-}
 
 /// Address and length of each block's part of a range.
 fn parts(block: usize, addr: u64, len: usize) -> impl Iterator<Item = (u64, usize)> + Send {
@@ -126,7 +73,7 @@ impl<T: Value> SharedSlice<T> {
                     bytes
                 })
             };
-            let mut parts = Parts::new(parts(block, addr, bytes.len()).map(snapshot));
+            let mut parts = Several::new(parts(block, addr, bytes.len()).map(snapshot));
             while let Some(part) = parts.next().await {
                 let part = part.map_err(|error| BulkError::reading(Self::elements(done), error))?;
                 bytes[done..][..part.len()].copy_from_slice(&part);
@@ -159,7 +106,7 @@ impl<T: Value> SharedSlice<T> {
                     len
                 })
             };
-            let mut parts = Parts::new(parts(block, addr, all.len()).map(write));
+            let mut parts = Several::new(parts(block, addr, all.len()).map(write));
             while let Some(part) = parts.next().await {
                 done += part.map_err(|error| BulkError::writing(Self::elements(done), error))?;
             }

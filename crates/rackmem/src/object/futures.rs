@@ -7,7 +7,9 @@ use super::{Content, Object, Retry};
 use crate::bytes::value::Value;
 use crate::error::AccessError;
 use crate::host::driving::errand::Asked;
+use crate::host::driving::several::Several;
 use crate::host::objects::Answered;
+use crate::node::Node;
 use std::future::Future;
 
 impl<T: Content + ?Sized + 'static> Object<T> {
@@ -158,6 +160,56 @@ impl Object<[u8]> {
     ) -> impl Future<Output = Result<Result<u64, u64>, AccessError>> + Send + Unpin + use<> {
         let of = (version, bytes);
         self.put_async(of, Vec::as_slice, |_, written| Ok(written))
+    }
+}
+
+impl Node {
+    /// [`Node::read_many`] as a future: each object with its version, in the order of the handles.
+    /// See [the page on futures](crate::futures). Up to sixteen of them are asked for at a time,
+    /// and count as so many operations of the node.
+    ///
+    /// ```
+    /// # use std::future::Future;
+    /// # use std::sync::Arc;
+    /// # use std::task::{Context, Poll, Wake, Waker};
+    /// # struct Unpark(std::thread::Thread);
+    /// # impl Wake for Unpark {
+    /// #     fn wake(self: Arc<Self>) {
+    /// #         self.0.unpark();
+    /// #     }
+    /// # }
+    /// # /// Your executor's.
+    /// # fn block_on<F: Future>(future: F) -> F::Output {
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    /// #     loop {
+    /// #         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+    /// #             Poll::Ready(done) => return done,
+    /// #             Poll::Pending => std::thread::park(),
+    /// #         }
+    /// #     }
+    /// # }
+    /// # fn main() -> rackmem::Result<()> {
+    /// use rackmem::object::Object;
+    /// use rackmem::{Contract, Rack, RegionSpec};
+    ///
+    /// let rack = Rack::local(2)?;
+    /// let spec = RegionSpec::new("users", 1 << 20).contract(Contract::Object);
+    /// let users = rack.node(0).create_region(&spec)?;
+    /// let (a, b): (Object<u64>, Object<u64>) = (users.alloc(7)?, users.alloc(8)?);
+    /// let all = block_on(rack.node(0).read_many_async(&[&a, &b]));
+    /// let values = all.into_iter().map(|read| Ok(read?.1));
+    /// assert_eq!(values.collect::<rackmem::Result<Vec<u64>>>()?, [7, 8]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn read_many_async<T: Content + ?Sized + 'static>(
+        &self,
+        objects: &[&Object<T>],
+    ) -> impl Future<Output = Vec<Result<(u64, T::Owned), AccessError>>> + Send + use<T> {
+        let objects: Vec<Object<T>> = objects.iter().map(|object| (*object).clone()).collect();
+        let reads = objects.into_iter();
+        Several::new(reads.map(|object| object.read_versioned_async())).all()
     }
 }
 

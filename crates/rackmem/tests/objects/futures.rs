@@ -4,9 +4,12 @@ use crate::executor::{block_on, drop_at_any_moment, join, poll_once};
 use crate::{FABRICS, LONG, region, until};
 use rackmem::diagnostics::{End, Faults};
 use rackmem::object::{Object, ObjectRef};
-use rackmem::{AccessError, Contract, Fabric, Mode, Node, Rack, RackError, RegionSpec};
+use rackmem::{
+    AccessError, Contract, Fabric, Mode, Node, Rack, RackError, RegionSpec, TransactionError,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
 const NODES: usize = 4;
 /// Of an object that takes several packets where these are small.
@@ -158,6 +161,68 @@ fn futures_say_what_calls_say() {
             }
         }
     });
+}
+
+/// Those of this process, of others and with copies, more than are asked for at a time.
+#[test]
+fn several_objects_by_a_future_are_those_of_the_call() {
+    everywhere(|rack| {
+        let all = made(rack);
+        let freed = region(rack, 1, "freed").alloc([0u64; WORDS]).unwrap();
+        let gone = freed.at();
+        freed.free().unwrap();
+        for node in rack.nodes() {
+            let mut objects = attached(node, &all);
+            for (nth, object) in (1..).zip(&objects) {
+                object.write(&[nth; WORDS]).unwrap();
+            }
+            objects.insert(3, node.attach_object(gone).unwrap());
+            let some: Vec<&Object<Words>> = objects.iter().cycle().take(50).collect();
+            let read = block_on(node.read_many_async(&some));
+            assert_eq!(read, node.read_many(&some));
+            let addr = gone.addr();
+            assert_eq!(read[3], Err(AccessError::Gone { addr }));
+            let read: Vec<u64> = read.into_iter().flatten().map(|(_, all)| all[9]).collect();
+            let is = (1..=6).cycle().take(read.len());
+            assert!(read.len() == 43 && is.eq(read));
+        }
+        assert_eq!(block_on(rack.node(0).read_many_async::<u64>(&[])), []);
+    });
+}
+
+/// Of those that wait behind others that nobody answers: each waits for its turn as long as the
+/// patience, and is not asked for after that.
+#[test]
+fn a_question_waits_for_its_turn_no_longer_than_its_patience() {
+    const BEHIND: usize = 160;
+    let rack = Rack::builder(2).fabric(Fabric::Udp).mode(Mode::HomeOnly);
+    let rack = rack.patience(Duration::from_secs(1)).faults(Faults::NONE);
+    let rack = rack.build().unwrap();
+    let near = region(&rack, 0, "objects").alloc(1u64).unwrap();
+    let node = rack.node(1);
+    let far: Object<u64> = node.attach_object(near.at()).unwrap();
+    rack.faults()
+        .unwrap()
+        .part(&[End::Node(0)], &[End::Node(1)]);
+    let before = node.metrics().objects.asked;
+    let write = || far.write_async(2);
+    let mut all: Vec<_> = (0..16 + BEHIND).map(|_| write()).collect();
+    for write in &mut all {
+        assert!(poll_once(write).0.is_none());
+    }
+    let transaction = || Box::pin(node.transaction_async(async |t| t.write(&far, 3)));
+    let mut last: Vec<_> = (0..16).map(|_| transaction()).collect();
+    for transaction in &mut last {
+        assert!(poll_once(transaction).0.is_none());
+    }
+    let why = RackError::Timeout { node: 0 };
+    let silent = AccessError::Rack(why);
+    assert!(join(all).into_iter().all(|write| write == Err(silent)));
+    let given_up = TransactionError::GivenUp { why };
+    assert!(join(last).into_iter().all(|ended| ended == Err(given_up)));
+    // Those in front, and those whose turn came when these had not been answered.
+    let asked = node.metrics().objects.asked - before;
+    assert!(asked < (BEHIND / 2) as u64, "{asked} are asked for");
 }
 
 /// A network through which nothing comes: as many as may be wait there, and no more. What needs

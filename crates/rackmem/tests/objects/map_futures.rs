@@ -108,6 +108,14 @@ fn a_map_by_futures_is_a_map_at_every_node() {
             let all: BTreeMap<_, _> = map.entries().collect::<Result<_, _>>().unwrap();
             assert_eq!(all, model, "{what}");
         }
+        // In heads, in tails and nowhere; more than are looked up at a time.
+        let mut keys: Vec<&[u8]> = model.keys().map(Vec::as_slice).collect();
+        keys.insert(2, b"nowhere");
+        for map in &maps {
+            let found = block_on(map.get_many_async(&keys));
+            assert_eq!(found, map.get_many(&keys), "{what}");
+            assert!(found.len() > 16 && found[2] == Ok(None), "{what}");
+        }
         // What no object holds, and what is no more.
         let long = vec![1; MAX_OBJECT];
         let error = block_on(maps[1].insert_async(b"long", long.clone())).unwrap_err();
@@ -118,6 +126,8 @@ fn a_map_by_futures_is_a_map_at_every_node() {
             let gone = block_on(map.get_async(b"kk")).unwrap_err();
             assert!(matches!(gone, AccessError::Gone { .. }), "{gone}");
             assert_eq!(map.get(b"kk"), Err(gone));
+            let many = block_on(map.get_many_async(&[b"kk", b"k"]));
+            assert_eq!(many, map.get_many(&[b"kk", b"k"]), "{what}");
             let gone = Err(AllocError::Access(gone));
             assert_eq!(block_on(map.insert_async(b"kk", vec![1])), gone, "{what}");
         }

@@ -6,6 +6,7 @@
 //! | the same of a future that asks others, and what it has in common with its call | `errand.rs` |
 //! | what an order waits for next | `order.rs`; of a block, `block.rs` |
 //! | events and questions that are under way | `asked.rs` |
+//! | several futures as one | `several.rs` |
 //! | what futures ask for, and how much of it there may be | `driver.rs` |
 //! | the thread: orders, events, questions, tasks' turns at locks | `desk.rs` |
 //!
@@ -20,4 +21,5 @@ mod desk;
 pub(crate) mod driver;
 pub(crate) mod errand;
 pub(crate) mod order;
+pub(crate) mod several;
 pub(crate) mod task;

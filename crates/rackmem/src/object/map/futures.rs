@@ -6,6 +6,7 @@ use super::{Map, search};
 use crate::bytes::window::Window;
 use crate::error::{AccessError, AllocError};
 use crate::host::driving::errand::{Action, Asked, Operation};
+use crate::host::driving::several::Several;
 use crate::host::objects::{Answered, Asks};
 use std::future::Future;
 
@@ -53,6 +54,19 @@ impl Map {
             let found = finding.go_on((&map, &of), &mut look, came);
             found.and_then(|found| Ok(found.then(|| std::mem::take(&mut value))))
         })
+    }
+
+    /// [`Map::get_many`] as a future: the values of several keys, in their order. See [the page on
+    /// futures](crate::futures). Up to sixteen of them are looked up at a time,
+    /// and count as so many operations of the node; what is wrong with one does not concern the
+    /// others.
+    pub fn get_many_async(
+        &self,
+        keys: &[&[u8]],
+    ) -> impl Future<Output = Vec<Result<Option<Vec<u8>>, AccessError>>> + Send + use<> {
+        let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.to_vec()).collect();
+        let (map, keys) = (self.clone(), keys.into_iter());
+        Several::new(keys.map(move |key| map.get_async(&key))).all()
     }
 
     /// [`Map::insert`] as a future: the value that the key had. See [`Map::update_async`].
