@@ -8,6 +8,7 @@
 //! | [`Object::read_async`], [`read_versioned_async`](Object::read_versioned_async), [`read_if_newer_async`](Object::read_if_newer_async), [`write_async`](Object::write_async), [`write_if_async`](Object::write_if_async), [`update_async`](Object::update_async) | [`Object::read`], `read_versioned`, `read_if_newer`, `write`, `write_if`, `update` |
 //! | [`Node::read_many_async`] | [`Node::read_many`] |
 //! | [`Map::get_async`], [`get_many_async`](Map::get_many_async), [`insert_async`](Map::insert_async), [`remove_async`](Map::remove_async), [`update_async`](Map::update_async) | [`Map::get`], `get_many`, `insert`, `remove`, `update` |
+//! | [`Entries::next_async`](crate::object::Entries::next_async) of [`Map::entries`] | `next` |
 //! | [`Node::transaction_async`], [`Transaction::read_async`] | [`Node::transaction`], [`Transaction::read`] |
 //! | [`Replicated::read_async`], [`write_async`](Replicated::write_async) | [`Replicated::read`], `write` |
 //! | [`Domain::read_async`], [`set_async`](Domain::set_async), [`quiesce_async`](Domain::quiesce_async), [`enter_async`](Domain::enter_async), [`writer_async`](Domain::writer_async) | [`Domain::read`], `set`, `quiesce`, `enter`, `writer` |
@@ -112,8 +113,7 @@
 //!   items and transactions at a time, and as many tasks that wait at locks, for each node; then
 //!   [`AccessError::TooManyAsked`](crate::AccessError::TooManyAsked).
 //!   They are begun in the order in which they were polled first.
-//! - **Not here**: walks over maps, and making and freeing of objects and maps have calls only.
-//!   An [arena](crate::bounded::Arena)
+//! - **Not here**: making and freeing of objects and maps have calls only. An [arena](crate::bounded::Arena)
 //!   has nothing to wait for: what is read there is in memory that this process has mapped.
 
 #[cfg(doc)]

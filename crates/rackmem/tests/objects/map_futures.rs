@@ -107,6 +107,7 @@ fn a_map_by_futures_is_a_map_at_every_node() {
             }
             let all: BTreeMap<_, _> = map.entries().collect::<Result<_, _>>().unwrap();
             assert_eq!(all, model, "{what}");
+            assert_eq!(block_on(walked(map)), model, "{what}");
         }
         // In heads, in tails and nowhere; more than are looked up at a time.
         let mut keys: Vec<&[u8]> = model.keys().map(Vec::as_slice).collect();
@@ -132,6 +133,26 @@ fn a_map_by_futures_is_a_map_at_every_node() {
             assert_eq!(block_on(map.insert_async(b"kk", vec![1])), gone, "{what}");
         }
     });
+}
+
+/// What a walk finds whose futures are dropped now and then.
+async fn walked(map: &Map) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let (mut walk, mut all) = (map.entries(), BTreeMap::new());
+    loop {
+        let mut first = None;
+        if fastrand::u8(..4) == 0 {
+            first = poll_once(std::pin::pin!(walk.next_async())).0;
+        }
+        let next = match first {
+            Some(ready) => ready,
+            None => walk.next_async().await,
+        };
+        let Some(entry) = next else {
+            return all;
+        };
+        let (key, value) = entry.unwrap();
+        assert_eq!(all.insert(key, value), None, "twice");
+    }
 }
 
 fn add_by_future(

@@ -2,7 +2,7 @@
 
 use crate::processes::{Member, config, started};
 use crate::transactions::{Account, MONEY, accounts_of, attached, audit, moved, numbers, transfer};
-use crate::{FABRICS, LONG, rack, region};
+use crate::{FABRICS, LONG, Stop, rack, region};
 use rackmem::object::{MAX_TRANSACTION_BYTES_WITH_COPIES, Object, ObjectRef};
 use rackmem::{
     AccessError, Changed, Config, Contract, Fabric, Mode, Node, Rack, Region, RegionSpec,
@@ -258,6 +258,7 @@ pub fn killed_keepers(
     let (began, over, done) = (Instant::now(), AtomicBool::new(false), AtomicU64::new(0));
     let history: Vec<Deed<u64>> = std::thread::scope(|scope| {
         let (over, done, accounts) = (&over, &done, &accounts);
+        let _stop = Stop(over);
         let movers: Vec<_> = (0..threads)
             .map(|_| {
                 scope.spawn(move || {

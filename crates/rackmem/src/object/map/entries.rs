@@ -1,10 +1,13 @@
 //! A walk over all entries, bucket by bucket.
 
-use super::super::Object;
+use super::super::reading::Reading;
+use super::super::{Content, Object, Retry};
 use super::Map;
 use super::bucket::{Entry, Part};
-use crate::backoff::Backoff;
+use super::tail::TailReading;
 use crate::error::AccessError;
+use crate::host::driving::errand::{Action, Asked};
+use crate::host::objects::{Answered, Asks};
 
 /// The entries of a [`Map`], in the order of its buckets: [`Map::entries`].
 ///
@@ -47,40 +50,125 @@ impl Map {
         }
     }
 
-    /// What is in a bucket at one moment.
+    /// Reads a bucket in this thread.
     fn bucket(&self, head: &Object<[u8]>) -> Result<Vec<Entry>, AccessError> {
-        let mut backoff = Backoff::new(self.shape.node.inner.access.patience);
+        let mut walking = Walking::new(head);
+        self.call(|came| walking.go_on((self, head), came))
+    }
+}
+
+/// A bucket that is read, between two steps: its head, and then the tail that this names.
+struct Walking {
+    head: Reading,
+    tail: Option<(Vec<Entry>, TailReading)>,
+}
+
+impl Walking {
+    fn new(head: &Object<[u8]>) -> Self {
+        Walking {
+            head: Reading::new(head.expected(0), Retry::default()),
+            tail: None,
+        }
+    }
+
+    /// What is to be done next, when a home has answered this if it was asked. It comes to what is
+    /// in the bucket at one moment.
+    fn go_on(
+        &mut self,
+        (map, head): (&Map, &Object<[u8]>),
+        mut came: Option<Answered>,
+    ) -> Action<Vec<Entry>, Asks> {
         loop {
-            let mut part = Part::of(&head.read()?);
-            if part.freed {
-                return Err(head.gone());
+            let Some((entries, tail)) = &mut self.tail else {
+                let read = self.head.go_on(head, came.take(), &mut <[u8]>::copied);
+                let read = read.and_then(|(version, seen)| head.whole(version, seen));
+                let part = match read.over() {
+                    Ok(Ok(Some((_, bytes)))) => Part::of(&bytes),
+                    Ok(Ok(None)) => return Action::Over(Err(head.gone())),
+                    Ok(Err(error)) => return Action::Over(Err(error)),
+                    Err(next) => return next,
+                };
+                if part.freed {
+                    return Action::Over(Err(head.gone()));
+                }
+                self.tail = Some((part.entries, TailReading::new(part.tail)));
+                continue;
+            };
+            return match tail.go_on(map, came.take()).over() {
+                Ok(Ok(Some(mut tail))) => {
+                    entries.append(&mut tail.part.entries);
+                    Action::Over(Ok(std::mem::take(entries)))
+                }
+                // A tail never changes. When there is another one this one is gone.
+                Ok(Ok(None)) => {
+                    *self = Walking::new(head);
+                    let addr = head.addr();
+                    Action::Later(AccessError::Busy { addr })
+                }
+                Ok(Err(error)) => Action::Over(Err(error)),
+                Err(next) => next,
+            };
+        }
+    }
+}
+
+/// An entry of a walk.
+type Item = Result<(Vec<u8>, Vec<u8>), AccessError>;
+
+impl Entries<'_> {
+    /// One of the bucket that was read last, if there is one left.
+    fn pop(&mut self) -> Option<Item> {
+        let entry = self.left.pop()?;
+        Some(Ok((entry.key, entry.value)))
+    }
+
+    /// The next bucket is this, or cannot be read.
+    fn has_read(&mut self, bucket: Result<Vec<Entry>, AccessError>) -> Option<Item> {
+        self.next += 1;
+        match bucket {
+            Ok(entries) => {
+                self.left = entries;
+                self.pop()
             }
-            // A tail never changes. When there is another one this one is gone.
-            if let Some(mut tail) = self.read_tail(part.tail)? {
-                part.entries.append(&mut tail.part.entries);
-                return Ok(part.entries);
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// [`Iterator::next`] as a future: see [the page on futures](crate::futures). If it is dropped
+    /// the walk is where it was.
+    ///
+    /// # Errors
+    /// Those of the walk; [`AccessError::TooManyAsked`].
+    pub async fn next_async(&mut self) -> Option<Item> {
+        loop {
+            if let Some(entry) = self.pop() {
+                return Some(entry);
             }
-            if !backoff.wait() {
-                let addr = head.addr();
-                return Err(AccessError::Busy { addr });
+            let head = self.map.shape.heads.get(self.next)?.clone();
+            let (map, mut walking) = (self.map.clone(), Walking::new(&head));
+            let inner = &self.map.shape.node.inner;
+            let bucket = Asked::new(inner, move |came: Option<Answered>| {
+                walking.go_on((&map, &head), came)
+            });
+            let bucket = bucket.await;
+            if let Some(entry) = self.has_read(bucket) {
+                return Some(entry);
             }
         }
     }
 }
 
 impl Iterator for Entries<'_> {
-    type Item = Result<(Vec<u8>, Vec<u8>), AccessError>;
+    type Item = Item;
 
-    fn next(&mut self) -> Option<Self::Item> {
+    fn next(&mut self) -> Option<Item> {
         loop {
-            if let Some(entry) = self.left.pop() {
-                return Some(Ok((entry.key, entry.value)));
+            if let Some(entry) = self.pop() {
+                return Some(entry);
             }
-            let head = self.map.shape.heads.get(self.next)?;
-            self.next += 1;
-            match self.map.bucket(head) {
-                Ok(entries) => self.left = entries,
-                Err(error) => return Some(Err(error)),
+            let bucket = self.map.bucket(self.map.shape.heads.get(self.next)?);
+            if let Some(entry) = self.has_read(bucket) {
+                return Some(entry);
             }
         }
     }

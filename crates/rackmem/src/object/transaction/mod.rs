@@ -73,7 +73,7 @@ impl<'n> Transaction<'n> {
     ) -> Result<T::Owned, TransactionError> {
         if self.is_new(object)? {
             let read = object.look(object.known(0), Retry::default(), <[u8]>::copied)?;
-            self.has_read(object, read)?;
+            self.has_read(object, read);
         }
         self.value_of(object)
     }
@@ -89,20 +89,22 @@ impl<'n> Transaction<'n> {
         &mut self,
         object: &Object<T>,
         (version, seen): (u64, Option<Copied<[u8]>>),
-    ) -> Result<(), TransactionError> {
+    ) {
         let bytes = seen.and_then(Result::ok).unwrap_or_default();
-        self.used(object)?.read = Some((version, bytes));
-        Ok(())
+        if let Some(used) = self.objects.get_mut(&object.at.tag) {
+            used.read = Some((version, bytes));
+        }
     }
 
     /// What an object that has been read or written is in this run.
     fn value_of<T: Content + ?Sized>(
-        &mut self,
+        &self,
         object: &Object<T>,
     ) -> Result<T::Owned, TransactionError> {
-        let used = self.used(object)?;
-        let read = used.read.as_ref().map(|(_, bytes)| bytes);
-        let bytes = used.write.as_ref().or(read).map_or(&[][..], Vec::as_slice);
+        let used = self.objects.get(&object.at.tag);
+        let read = used.and_then(|used| used.read.as_ref().map(|(_, bytes)| bytes));
+        let bytes = used.and_then(|used| used.write.as_ref()).or(read);
+        let bytes = bytes.map_or(&[][..], Vec::as_slice);
         let words = words_of(bytes);
         let value = T::copied(&Window::new(&words, 0, bytes.len()));
         value.map_err(|is| {
