@@ -113,8 +113,9 @@
 //!   items and transactions at a time, and as many tasks that wait at locks, for each node; then
 //!   [`AccessError::TooManyAsked`](crate::AccessError::TooManyAsked).
 //!   They are begun in the order in which they were polled first.
-//! - **Not here**: making and freeing of objects and maps have calls only. An [arena](crate::bounded::Arena)
-//!   has nothing to wait for: what is read there is in memory that this process has mapped.
+//! - **Not here**: making and freeing of objects and maps have calls only.
+//!   An [arena](crate::bounded::Arena) has nothing to wait for: what is read there is in memory
+//!   that this process has mapped.
 
 #[cfg(doc)]
 use crate::bounded::{Domain, DomainWriter, Pinned};
