@@ -332,60 +332,107 @@ fn as_many_transactions_as_may_be_are_asked_for_and_no_more() {
     }
 }
 
-/// What was given up because nobody answered has not taken effect, and nothing of it stays locked.
+/// Node 1 of three, with objects of the others' homes, whose network is taken away at times.
+fn impatient(fabric: Fabric, pairs: usize, patience: u64) -> (Rack, Vec<[Account; 2]>) {
+    let rack = Rack::builder(3).fabric(fabric).mode(Mode::HomeOnly);
+    let rack = rack
+        .faults(Faults::NONE)
+        .patience(Duration::from_millis(100));
+    let rack = rack.memory(64 << 20).cache(1 << 20).build().unwrap();
+    let homes = [0, 2].map(|node| region(&rack, node, &format!("bank {node}")));
+    let near = |home: &rackmem::Region| -> Account {
+        let there: Account = home.alloc(0).unwrap();
+        rack.node(1).attach_object(there.at()).unwrap()
+    };
+    let pairs = (0..pairs).map(|_| homes.each_ref().map(near)).collect();
+    (rack, pairs)
+}
+
+/// One home has locked its part, and the other one is silent: it is given up, the first home is
+/// free again, and it does not take effect when the other one is there again.
+#[test]
+fn what_a_silent_home_keeps_waiting_is_given_up_and_released() {
+    for fabric in [Fabric::Shm, Fabric::Udp] {
+        let (rack, pairs) = impatient(fabric, 1, 2000);
+        let ([first, second], node) = (&pairs[0], &rack.node(1));
+        let network = rack.faults().unwrap();
+        let given_up = block_on(node.transaction_async(async |t| {
+            let sum = t.read_async(first).await? + t.read_async(second).await?;
+            network.part(&[End::Node(1)], &[End::Node(2)]);
+            t.write(first, sum + 1)?;
+            t.write(second, sum + 1)
+        }));
+        let why = RackError::Timeout { node: 2 };
+        let is = Err(TransactionError::GivenUp { why });
+        assert_eq!(given_up, is, "{fabric:?}");
+        let there: Account = rack.node(0).attach_object(first.at()).unwrap();
+        until("it is free", || there.update(|n| *n += 10).is_ok());
+        network.heal();
+        let both = [second, first];
+        until("they go on", || block_on(add_one(node, &both)) == Ok(()));
+        let values = pairs[0].each_ref().map(|object| object.read());
+        assert_eq!(values, [Ok(11), Ok(1)], "{fabric:?}");
+    }
+}
+
+/// Wherever it is when the network goes away: what was given up is not made, what is said to have
+/// taken effect has, and what was left behind keeps nobody out.
 #[test]
 fn what_is_given_up_is_not_made() {
+    const PAIRS: usize = 8;
     for fabric in [Fabric::Shm, Fabric::Udp] {
-        let rack = Rack::builder(3).fabric(fabric).mode(Mode::HomeOnly);
-        let rack = rack
-            .faults(Faults::NONE)
-            .patience(Duration::from_millis(100));
-        let rack = rack.memory(64 << 20).cache(1 << 20).build().unwrap();
-        let homes = [0, 2].map(|node| region(&rack, node, &format!("bank {node}")));
-        let there = homes.map(|home| home.alloc(0u64).unwrap());
-        let node = &rack.node(1);
-        let mine = there
-            .each_ref()
-            .map(|there| node.attach_object::<u64>(there.at()).unwrap());
-        let network = rack.faults().unwrap();
-        let both = &[&mine[0], &mine[1]];
-        let (mut done, mut perhaps) = (0, 0);
-        for nth in 0..12u64 {
-            let mut add = Box::pin(add_one(node, both));
-            for _ in 0..nth % 6 {
-                if poll_once(&mut add).0.is_some() {
-                    break;
-                }
-                std::thread::sleep(Duration::from_micros(fastrand::u64(0..200)));
-            }
-            drop(add);
-            let mut add = Box::pin(add_one(node, both));
-            let first = poll_once(&mut add).0;
-            std::thread::sleep(Duration::from_micros(fastrand::u64(0..400)));
-            network.part(&[End::Node(nth as u16 % 2 * 2)], &[End::Node(1)]);
-            let ended = first.unwrap_or_else(|| block_on(add));
-            network.heal();
-            match ended.map_err(|error| error.changed()) {
-                Ok(()) => done += 1,
-                Err(Changed::Perhaps) => perhaps += 1,
-                Err(_) => {}
-            }
-            // What was left behind ends by itself, and keeps nobody out.
-            until("it goes on", || {
-                block_on(add_one(node, &[&mine[1], &mine[0]])) == Ok(())
+        let (rack, pairs) = impatient(fabric, PAIRS, 500);
+        let (node, network) = (&rack.node(1), rack.faults().unwrap());
+        let (mut done, mut perhaps) = ([0; PAIRS], [0; PAIRS]);
+        for nth in 0..5u16 {
+            let ended = std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    std::thread::sleep(Duration::from_micros(fastrand::u64(0..3000)));
+                    network.part(&[End::Node(nth % 2 * 2)], &[End::Node(1)]);
+                });
+                join(pairs.iter().map(|pair| async move {
+                    let mut done = 0;
+                    loop {
+                        match add_one(node, &pair.each_ref()).await {
+                            Ok(()) => done += 1,
+                            Err(error) => break (done, error.changed()),
+                        }
+                    }
+                }))
             });
-            done += 1;
+            network.heal();
+            for (at, (more, changed)) in ended.into_iter().enumerate() {
+                done[at] += more;
+                perhaps[at] += u64::from(changed == Changed::Perhaps);
+            }
+            // In slots where others were given up.
+            let again = join(pairs.iter().map(|pair| add_one_more(node, pair)));
+            for (at, failed) in again.into_iter().enumerate() {
+                done[at] += 1;
+                perhaps[at] += failed;
+            }
         }
-        until("all are over", || there[0].read() == there[1].read());
-        let (count, dropped) = (there[0].read().unwrap(), 12);
-        assert!(
-            (done..=done + perhaps + dropped).contains(&count),
-            "{done} {count} {perhaps}"
-        );
-        for object in &there {
-            object.update(|_| ()).unwrap();
+        for (at, [first, second]) in pairs.iter().enumerate() {
+            until("all are over", || first.read() == second.read());
+            let (count, least) = (first.read().unwrap(), done[at]);
+            let most = least + perhaps[at];
+            assert!(
+                (least..=most).contains(&count),
+                "{fabric:?}: {least} {count} {most}"
+            );
+            first.update(|_| ()).unwrap();
         }
     }
+}
+
+/// However often it fails: how often it may have been made before.
+async fn add_one_more(node: &Node, pair: &[Account; 2]) -> u64 {
+    let (end, mut perhaps) = (Instant::now() + LONG, 0);
+    while let Err(error) = add_one(node, &pair.each_ref()).await {
+        assert!(Instant::now() < end, "it goes on: {error}");
+        perhaps += u64::from(error.changed() == Changed::Perhaps);
+    }
+    perhaps
 }
 
 #[test]
