@@ -335,10 +335,9 @@ fn as_many_transactions_as_may_be_are_asked_for_and_no_more() {
 /// Node 1 of three, with objects of the others' homes, whose network is taken away at times.
 fn impatient(fabric: Fabric, pairs: usize, patience: u64) -> (Rack, Vec<[Account; 2]>) {
     let rack = Rack::builder(3).fabric(fabric).mode(Mode::HomeOnly);
-    let rack = rack
-        .faults(Faults::NONE)
-        .patience(Duration::from_millis(100));
-    let rack = rack.memory(64 << 20).cache(1 << 20).build().unwrap();
+    let rack = rack.memory(64 << 20).cache(1 << 20).faults(Faults::NONE);
+    let rack = rack.patience(Duration::from_millis(patience));
+    let rack = rack.build().unwrap();
     let homes = [0, 2].map(|node| region(&rack, node, &format!("bank {node}")));
     let near = |home: &rackmem::Region| -> Account {
         let there: Account = home.alloc(0).unwrap();
