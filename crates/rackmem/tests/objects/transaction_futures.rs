@@ -483,6 +483,72 @@ fn a_closed_rack_ends_transactions() {
     assert_eq!(block_on(write()), Err(TransactionError::Rack(why)));
 }
 
+/// A rack that is closed after the closure has run and before homes are asked: nothing has happened,
+/// and the call and its future say so with the same error.
+#[test]
+fn a_rack_closed_before_homes_are_asked_is_said_by_both_in_the_same_way() {
+    let why = RackError::Closed;
+    let with_rack = |end: &dyn Fn(Rack, &Node, &Account) -> Result<(), TransactionError>| {
+        let rack = rack(Fabric::Shm, None);
+        let near = region(&rack, 0, "objects").alloc(1u64).unwrap();
+        let node = rack.node(1);
+        let far: Account = node.attach_object(near.at()).unwrap();
+        end(rack, &node, &far)
+    };
+    let call = with_rack(&|rack, node, far| {
+        let mut rack = Some(rack);
+        node.transaction(|t| {
+            t.write(far, 2)?;
+            drop(rack.take());
+            Ok(())
+        })
+    });
+    let future = with_rack(&|rack, node, far| {
+        let mut rack = Some(rack);
+        block_on(node.transaction_async(async |t| {
+            t.write(far, 2)?;
+            drop(rack.take());
+            Ok(())
+        }))
+    });
+    assert_eq!(call, Err(TransactionError::GivenUp { why }));
+    assert_eq!(future, call);
+}
+
+/// A closure may leave a read that takes too long, and go on without that object.
+#[test]
+fn a_read_that_a_closure_drops_is_no_part_of_its_transaction() {
+    with_accounts(|what, rack, accounts| {
+        let node = &rack.node(3);
+        let mine = &attached(node, accounts);
+        let (left, other) = (&mine[0], &mine[1]);
+        let had = other.read().unwrap();
+        block_on(node.transaction_async(async |t| {
+            drop(poll_once(Box::pin(t.read_async(left))));
+            let unread = t.version_of(left).is_none();
+            // Of the same process it is there at once.
+            if unread {
+                left.update(|money| *money += 1).unwrap();
+            }
+            let has = t.read_async(other).await?;
+            t.write(other, has + 1)?;
+            assert!(!unread || t.version_of(left).is_none());
+            Ok(())
+        }))
+        .unwrap();
+        assert_eq!(other.read(), Ok(had + 1), "{what}");
+        // And it is read if it is asked for again.
+        let again = node.transaction_async(async |t| {
+            drop(poll_once(Box::pin(t.read_async(left))));
+            let now = t.read_async(left).await?;
+            t.write(left, now + 1)
+        });
+        let before = left.read().unwrap();
+        block_on(again).unwrap();
+        assert_eq!(left.read(), Ok(before + 1), "{what}");
+    });
+}
+
 #[test]
 fn transactions_may_go_to_another_thread() {
     let rack = rack(Fabric::Udp, None);
@@ -515,7 +581,7 @@ fn tasks_are_told_that_a_home_of_their_transactions_has_died() {
         let node = &rack.node(0);
         let mut home = Member::start("transactions::member", &text, 1, "");
         let mut accounts = accounts_of(&home.line());
-        accounts.extend(opened(&region(&rack, 0, "bank 0"), 2));
+        accounts.extend(opened(&[region(&rack, 0, "bank 0")], 2));
         let mine = &attached(node, &accounts);
         let (rounds, began) = (&AtomicU64::new(0), Instant::now());
         let lost = RackError::NodeLost { node: 1 };

@@ -203,7 +203,6 @@ impl Access {
         }
     }
 
-    /// Waits for packets, and takes those that come. `wait`: until another thread has taken some.
     /// Waits for packets, no longer than this, and takes those that come. `wait`: until another
     /// thread has taken some.
     pub(in crate::host) fn listen_for(

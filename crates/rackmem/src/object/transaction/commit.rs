@@ -109,7 +109,7 @@ impl Committing {
         }
         match node.open_now() {
             Some(Ok(())) => {}
-            Some(Err(error)) => return Action::Over(Err(error.into())),
+            Some(Err(error)) => return over(self.given_up(error.into())),
             None => return Action::Later(RackError::NoLease.into()),
         }
         let used: Vec<Used<'_>> = plan(&self.objects).collect();
