@@ -138,8 +138,8 @@ fn window<'a>(page: &Page<'a>, record: &Record, reach: Reach) -> Value<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::CopiedMemory;
     use crate::layout::kind::Kind;
+    use crate::memory::CopiedMemory;
     use crate::{Options, Store};
 
     fn stores() -> (rackmem::Rack, [Store<CopiedMemory>; 2]) {
