@@ -1,7 +1,7 @@
 //! The processes, and the register that says who keeps copies.
 
 use super::event::{Event, Planted};
-use super::worker::REGION;
+use super::worker::{BESIDE, REGION};
 use crate::commands::load;
 use crate::commands::soak::cluster::Cluster;
 use crate::commands::soak::paused::Paused;
@@ -44,10 +44,17 @@ impl ReplicatedRack {
 
     /// Who keeps copies, and who is there.
     fn look(&self) -> Result<Option<(Group, View)>> {
-        let groups = self.store.groups(WITHIN)?.unwrap_or_default();
         let roster = self.store.load(WITHIN)?.roster;
-        let group = groups.find(REGION).map(|(_, group)| group.clone());
+        let group = self.groups()?.into_iter().next();
         Ok(group.zip(roster.map(|roster| roster.view)))
+    }
+
+    /// The groups of its regions, the first one's first.
+    fn groups(&self) -> Result<Vec<Group>> {
+        let groups = self.store.groups(WITHIN)?.unwrap_or_default();
+        let found = [REGION, BESIDE].map(|name| groups.find(name));
+        let found = found.into_iter().map_while(|found| found);
+        Ok(found.map(|(_, group)| group.clone()).collect())
     }
 
     /// Why the next thing may not happen yet: with another copy gone there might be no majority.
@@ -56,7 +63,7 @@ impl ReplicatedRack {
         durability: Durability,
         planted: Option<Planted>,
     ) -> Result<Option<String>> {
-        let Some((group, view)) = self.look()? else {
+        let Some((_, view)) = self.look()? else {
             return Ok(Some("there is no region yet".into()));
         };
         let away = (0..self.nodes as u16).find(|node| !view.live.contains(*node));
@@ -66,20 +73,12 @@ impl ReplicatedRack {
         if self.switch && view.switch.is_none() {
             return Ok(Some("the switch is not there".into()));
         }
-        let config = &group.config;
-        if let Some(node) = config.filling().and_then(|place| config.node(place)) {
-            return Ok(Some(format!("node {node} fills")));
+        for group in self.groups()? {
+            if let Some(why) = unwell(&group, &view, durability, planted) {
+                return Ok(Some(why));
+            }
         }
-        let (counting, copies) = (config.counting.count_ones(), group.copies);
-        if counting < copies.into() {
-            return Ok(Some(format!("{counting} of {copies} copies count")));
-        }
-        let forgot = config.members.iter().flatten().find(|member| {
-            durability == Durability::Memory
-                && view.incarnation(member.node).map(u64::from) != Some(member.life)
-        });
-        let forgot = forgot.filter(|_| planted != Some(Planted::Forgetful));
-        Ok(forgot.map(|member| format!("node {} has forgotten its copy", member.node)))
+        Ok(None)
     }
 
     /// The nodes that keep copies.
@@ -88,7 +87,6 @@ impl ReplicatedRack {
         let members = members.iter().flatten().flatten();
         Ok(members.map(|member| member.node).collect())
     }
-
     /// The node that serves homes of groups.
     pub fn keeper(&self) -> Option<usize> {
         let (_, view) = self.look().ok()??;
@@ -189,6 +187,29 @@ impl ReplicatedRack {
         std::fs::remove_dir_all(&self.stores)?;
         Ok(std::fs::rename(self.kept(), &self.stores)?)
     }
+}
+
+/// Why a group might have no majority without another copy.
+fn unwell(
+    group: &Group,
+    view: &View,
+    durability: Durability,
+    planted: Option<Planted>,
+) -> Option<String> {
+    let config = &group.config;
+    if let Some(node) = config.filling().and_then(|place| config.node(place)) {
+        return Some(format!("node {node} fills"));
+    }
+    let (counting, copies) = (config.counting.count_ones(), group.copies);
+    if counting < copies.into() {
+        return Some(format!("{counting} of {copies} copies count"));
+    }
+    let forgot = config.members.iter().flatten().find(|member| {
+        durability == Durability::Memory
+            && view.incarnation(member.node).map(u64::from) != Some(member.life)
+    });
+    let forgot = forgot.filter(|_| planted != Some(Planted::Forgetful));
+    forgot.map(|member| format!("node {} has forgotten its copy", member.node))
 }
 
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {

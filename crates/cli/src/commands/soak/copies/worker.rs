@@ -2,7 +2,7 @@
 
 use super::super::locks::now;
 use super::line::{Line, What};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::out;
 use crate::stop::Stop;
 use rackmem::object::{Object, ObjectRef, Transaction};
@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// The region's name.
 pub const REGION: &str = "soak";
+/// That of another region, of objects, which transactions write beside the first one's.
+pub const BESIDE: &str = "soak beside";
 /// Threads of each process.
 const THREADS: u32 = 2;
 /// Lines that are written at a time. Then others are, so that the history of each is short.
@@ -80,12 +82,10 @@ impl Work {
         (self.seconds / WINDOW.as_secs() + 1).min(WINDOWS)
     }
 
-    fn spec(&self, copies: u8) -> RegionSpec {
+    fn spec(&self, name: &str, copies: u8) -> RegionSpec {
         let line = size_of::<Value>() as u32 * if self.objects { 2 } else { 1 };
-        // A place of objects is one or two.
-        let places = self.windows() * LINES * if self.objects { 2 } else { 1 };
-        let bytes = places * u64::from(line);
-        let spec = RegionSpec::new(REGION, bytes as usize).copies(copies);
+        let bytes = self.windows() * LINES * u64::from(line);
+        let spec = RegionSpec::new(name, bytes as usize).copies(copies);
         let spec = spec.line(line).durability(self.durability);
         match self.objects {
             true => spec.contract(Contract::Object),
@@ -101,17 +101,21 @@ impl Work {
 
 /// Reads and writes until told to stop.
 pub fn work(node: &Node, work: Work, stop: &Stop) -> Result<()> {
-    let Some(region) = find(node, work, stop)? else {
-        return Ok(());
-    };
-    if work.objects && !fill(&region, stop)? {
-        return Ok(());
+    let mut regions = Vec::new();
+    for name in [REGION, BESIDE].iter().take(1 + usize::from(work.objects)) {
+        let Some(region) = find(node, name, work, stop)? else {
+            return Ok(());
+        };
+        if work.objects && !fill(&region, stop)? {
+            return Ok(());
+        }
+        regions.push(region);
     }
     out::line(serde_json::json!({"copies": work.copies}));
     std::thread::scope(|scope| {
         let turn = |thread| {
-            let region = &region;
-            move || take_turns(node, region, (work, thread), stop)
+            let regions = &regions;
+            move || take_turns(node, regions, (work, thread), stop)
         };
         let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(turn(n))).collect();
         let ended = threads.into_iter().map(|thread| match thread.join() {
@@ -124,10 +128,10 @@ pub fn work(node: &Node, work: Work, stop: &Stop) -> Result<()> {
 }
 
 /// The region, once there are members enough for it. None when told to stop.
-fn find(node: &Node, work: Work, stop: &Stop) -> Result<Option<Region>> {
+fn find(node: &Node, name: &str, work: Work, stop: &Stop) -> Result<Option<Region>> {
     let mut copies = work.copies;
     while !stop.requested() {
-        match node.create_region(&work.spec(copies)) {
+        match node.create_region(&work.spec(name, copies)) {
             Ok(region) => return Ok(Some(region)),
             // It has grown.
             Err(RegionError::OtherCopies { has, .. }) => copies = has,
@@ -161,24 +165,23 @@ fn fill(region: &Region, stop: &Stop) -> Result<bool> {
 enum Place {
     Line(Replicated<Value>),
     Object(Object<Value>),
-    /// Two objects that transactions read and write, and that have one value at each moment.
+    /// Two objects, of two regions, that transactions read and write, and that have one value at
+    /// each moment.
     Pair([Object<Value>; 2]),
 }
 
 impl Place {
-    fn of(node: &Node, region: &Region, work: Work, nth: usize) -> Result<Self> {
-        if !work.objects {
-            return Ok(Place::Line(region.replicated(nth)?));
-        }
+    fn of(node: &Node, regions: &[Region], nth: usize) -> Result<Self> {
         // None of them is ever freed.
-        let object = |nth: u64| {
-            let addr = region.addr() + nth * 2 * size_of::<Value>() as u64;
+        let object = |region: &Region| {
+            let addr = region.addr() + (nth * 2 * size_of::<Value>()) as u64;
             node.attach_object(ObjectRef::new(addr, 0))
         };
-        let first = object(nth as u64)?;
-        Ok(match nth % 2 {
-            0 => Place::Object(first),
-            _ => Place::Pair([first, object(nth as u64 + work.windows() * LINES)?]),
+        Ok(match regions {
+            [first, ..] if regions.len() > 1 && nth % 2 == 0 => Place::Object(object(first)?),
+            [first, second, ..] => Place::Pair([object(first)?, object(second)?]),
+            [lines] => Place::Line(lines.replicated(nth)?),
+            [] => return Err(Failure::new("there is no region", "report this")),
         })
     }
 
@@ -215,7 +218,7 @@ fn tell(thread: u32, what: What) {
 
 fn take_turns(
     node: &Node,
-    region: &Region,
+    regions: &[Region],
     (work, thread): (Work, u32),
     stop: &Stop,
 ) -> Result<()> {
@@ -234,7 +237,7 @@ fn take_turns(
             false => window * LINES + random.u64(..LINES),
         };
         let line = line % (work.windows() * LINES);
-        let place = Place::of(node, region, work, line as usize)?;
+        let place = Place::of(node, regions, line as usize)?;
         let ended = match earlier || random.bool() {
             true => {
                 tell(thread, What::Reads(line));
@@ -302,12 +305,12 @@ mod tests {
             (work.window(4_000_000_000), work.window(15_000_000_000)),
             (0, 2)
         );
-        assert_eq!(work.spec(3).bytes(), 13 * 8 * 4096);
+        assert_eq!(work.spec(REGION, 3).bytes(), 13 * 8 * 4096);
         let objects = Work {
             objects: true,
             ..work
         };
-        assert_eq!(objects.spec(3).asks_contract(), Contract::Object);
+        assert_eq!(objects.spec(BESIDE, 3).asks_contract(), Contract::Object);
     }
 
     #[test]
