@@ -186,10 +186,10 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// [`Core::reading_key`] without entering, where the memory can tell afterwards whether a writer
-    /// has: then what `f` has come to does not count, and it runs again inside. It must read nothing
-    /// that a page names without [`Bucket::check`] before, and what it reads there may be anything
-    /// in a run that does not count.
+    /// [`Core::reading_key`] without entering, where the memory can tell afterwards whether a
+    /// writer has: then what `f` has come to does not count, and it runs again inside.
+    /// It must read nothing that a page names without [`Bucket::check`] before,
+    /// and what it reads there may be anything in a run that does not count.
     #[inline]
     pub fn glancing_key<R>(
         &self,

@@ -483,8 +483,8 @@ fn a_closed_rack_ends_transactions() {
     assert_eq!(block_on(write()), Err(TransactionError::Rack(why)));
 }
 
-/// A rack that is closed after the closure has run and before homes are asked: nothing has happened,
-/// and the call and its future say so with the same error.
+/// A rack that is closed after the closure has run and before homes are asked:
+/// nothing has happened, and the call and its future say so with the same error.
 #[test]
 fn a_rack_closed_before_homes_are_asked_is_said_by_both_in_the_same_way() {
     let why = RackError::Closed;

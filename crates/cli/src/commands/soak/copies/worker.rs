@@ -178,7 +178,9 @@ impl Place {
             node.attach_object(ObjectRef::new(addr, 0))
         };
         Ok(match regions {
-            [first, ..] if regions.len() > 1 && nth % 2 == 0 => Place::Object(object(first)?),
+            [first, ..] if regions.len() > 1 && nth.is_multiple_of(2) => {
+                Place::Object(object(first)?)
+            }
             [first, second, ..] => Place::Pair([object(first)?, object(second)?]),
             [lines] => Place::Line(lines.replicated(nth)?),
             [] => return Err(Failure::new("there is no region", "report this")),
