@@ -28,19 +28,18 @@ impl Regions {
     pub(super) fn commit(
         &mut self,
         group: u16,
-        (header, own, bytes): Packet<'_>,
+        packet: Packet<'_>,
         fx: &mut impl Effects,
     ) -> Step<()> {
+        let (header, own, _) = packet;
         let call = Call::of(header);
         let refused = |tag| ends(Answer::refused(tag, Reason::Refused));
         let done = Answer::refused(header.tag, Reason::None);
         let Some(region) = self.0.get_mut(&group) else {
             return Ok(());
         };
-        match region.calls.stage(header, own, bytes, fx) {
-            None => return refused(header.tag),
-            Some(false) => return Ok(()),
-            Some(true) => {}
+        if !region.is_staged(packet, Reason::Refused, fx)? {
+            return Ok(());
         }
         let remembers = fx.defect() != Some(Defect::ForgetCalls);
         let row = region.row(group, call.who)?;
@@ -110,18 +109,17 @@ impl Regions {
     pub(super) fn came_of(
         &mut self,
         group: u16,
-        (header, own, bytes): Packet<'_>,
+        packet: Packet<'_>,
         fx: &mut impl Effects,
     ) -> Step<()> {
+        let (header, own, _) = packet;
         let call = Call::of(header);
         let answer = |reason| ends(Answer::refused(header.tag, reason));
         let Some(region) = self.0.get_mut(&group) else {
             return Ok(());
         };
-        match region.calls.stage(header, own, bytes, fx) {
-            None => return answer(Reason::Gone),
-            Some(false) => return Ok(()),
-            Some(true) => {}
+        if !region.is_staged(packet, Reason::Gone, fx)? {
+            return Ok(());
         }
         let part = fx.staged(call.who, len_of(own));
         let entries = entries_of(&part, own).unwrap_or_default();

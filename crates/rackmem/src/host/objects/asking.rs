@@ -7,7 +7,6 @@ use crate::error::{AccessError, RackError};
 use crate::host::access::Access;
 use crate::host::driving::errand::{Came, Question};
 use crate::host::here::Here;
-use crate::host::replicated::LOOK_UP;
 use crate::membership::current_view::Looked;
 use crate::ports::requester::Slot;
 use rackmem_fabric::{Body, Nobody};
@@ -84,8 +83,8 @@ impl Questions {
 pub(in crate::host) struct Asking<'a> {
     access: &'a Access,
     tags: Vec<Tag>,
-    /// One of a home that a group keeps.
-    kept: Option<Tag>,
+    /// Some are of homes that groups keep.
+    kept: bool,
     /// What is asked once the slot may.
     asks: Option<Questions>,
     began: Instant,
@@ -104,7 +103,7 @@ impl<'a> Asking<'a> {
         let (tags, now) = (questions.tags(), Instant::now());
         Asking {
             access,
-            kept: tags.iter().copied().find(|tag| !tag.home().is_own()),
+            kept: tags.iter().any(|tag| !tag.home().is_own()),
             open: vec![true; tags.len()],
             ended: tags.iter().map(|_| None).collect(),
             tags,
@@ -158,7 +157,7 @@ impl<'a> Asking<'a> {
 
     fn begin(&mut self, slot: &Slot) {
         let (agents, number) = (&self.access.agents, slot.number());
-        let (objects, kept) = (&agents.objects, self.kept.is_some());
+        let (objects, kept) = (&agents.objects, self.kept);
         // A keeper that is to say what became of a transaction takes nothing newer before.
         let may = |_: &mut _| !kept || objects.part().sabre.may_ask_keeper(number);
         let Some(questions) = self.asks.take_if(may) else {
@@ -183,13 +182,8 @@ impl<'a> Asking<'a> {
 
     /// Waits for packets, no longer than this, and takes those that come.
     pub fn wait(&mut self, slot: &mut Slot, at_most: Duration) {
-        let objects = &self.access.agents.objects;
-        self.access
-            .listen_for(slot, at_most, |time| objects.wait(time));
-        if self.asks.is_none() && self.again.elapsed() >= LOOK_UP {
-            self.again = Instant::now();
-            self.access.ask_keeper_again(slot, self.kept);
-        }
+        let again = (self.kept && self.asks.is_none()).then_some(&mut self.again);
+        self.access.wait_for_homes(slot, at_most, again);
     }
 }
 

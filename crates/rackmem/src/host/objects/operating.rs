@@ -13,7 +13,7 @@ use rackmem_fabric::{Body, Nobody, Whole};
 use rackmem_proto::engine::ObjectHost;
 use rackmem_proto::sabre::{Answer, Command, Known, Outcome, Ref};
 use rackmem_proto::wire::{Contract, Reason, Tag};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl Access {
     /// Whether an object is in this node's own memory. Of a home that a group keeps, threads of its
@@ -92,10 +92,23 @@ impl Access {
         Ok(answers.into_iter().flatten().collect())
     }
 
-    /// Asks again what a keeper could not answer, where packets are calls: it has not heard of a
-    /// region, or no majority has answered it, and nobody else sends it again.
-    pub(super) fn ask_keeper_again(&self, slot: &Slot, kept: Option<Tag>) {
-        if kept.is_some() && !slot.overlaps() {
+    /// Waits for packets, no longer than this, and takes those that come. `again`: a keeper is
+    /// asked, and was last at this time.
+    pub(super) fn wait_for_homes(
+        &self,
+        slot: &mut Slot,
+        at_most: Duration,
+        again: Option<&mut Instant>,
+    ) {
+        let objects = &self.agents.objects;
+        self.listen_for(slot, at_most, |time| objects.wait(time));
+        let Some(again) = again.filter(|at| at.elapsed() >= LOOK_UP) else {
+            return;
+        };
+        *again = Instant::now();
+        // Where packets are calls nobody else sends it again: the keeper has not heard of a region,
+        // or no majority has answered it.
+        if !slot.overlaps() {
             let (nth, mut nobody) = (slot.number(), Nobody);
             let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
             here.objects(|sabre, fx| sabre.ask_again(nth, fx));
@@ -239,8 +252,7 @@ impl Access {
         }
     }
 
-    /// Does something in this node's own home.
-    /// The same without waiting for a requester. `None`: there is none.
+    /// Does something in this node's own home, if a requester is free.
     fn here_now<R>(&self, act: impl FnOnce(&mut Here<'_>) -> R) -> Option<Result<R, AccessError>> {
         let slot = match self.requesters.borrow_free()? {
             Ok(slot) => slot,
@@ -251,6 +263,7 @@ impl Access {
         Some(Ok(act(&mut here)))
     }
 
+    /// The same, with the first requester that is.
     fn here<R>(&self, act: impl FnOnce(&mut Here<'_>) -> R) -> Result<R, AccessError> {
         let slot = self.requesters.borrow()?;
         let mut nobody = Nobody;

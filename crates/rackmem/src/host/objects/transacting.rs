@@ -69,8 +69,8 @@ pub(in crate::host) struct Transacting<'a> {
     access: &'a Access,
     /// What is asked once the slot may.
     asks: Option<Commits>,
-    /// Of objects that a keeper is asked about, one.
-    kept: Option<Tag>,
+    /// Some objects are of homes that groups keep.
+    kept: bool,
     began: Instant,
     /// When a keeper was asked last.
     again: Instant,
@@ -79,10 +79,8 @@ pub(in crate::host) struct Transacting<'a> {
 impl<'a> Transacting<'a> {
     /// This one, which the first look begins.
     pub fn new(access: &'a Access, commits: Commits) -> Self {
-        let (now, kept) = (
-            Instant::now(),
-            commits.tags().find(|tag| !tag.home().is_own()),
-        );
+        let kept = commits.tags().any(|tag| !tag.home().is_own());
+        let now = Instant::now();
         Transacting {
             access,
             kept,
@@ -123,13 +121,8 @@ impl<'a> Transacting<'a> {
 
     /// Waits for packets, no longer than this, and takes those that come.
     pub fn wait(&mut self, slot: &mut Slot, at_most: Duration) {
-        let objects = &self.access.agents.objects;
-        self.access
-            .listen_for(slot, at_most, |time| objects.wait(time));
-        if self.asks.is_none() && self.again.elapsed() >= LOOK_UP {
-            self.again = Instant::now();
-            self.access.ask_keeper_again(slot, self.kept);
-        }
+        let again = (self.kept && self.asks.is_none()).then_some(&mut self.again);
+        self.access.wait_for_homes(slot, at_most, again);
     }
 }
 
