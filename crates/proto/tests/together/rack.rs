@@ -16,6 +16,8 @@ pub const LINE: u32 = 64;
 pub const OBJECTS: u64 = 6;
 /// Regions with copies, one of each group.
 pub const REGIONS: u16 = 3;
+/// Lines that a packet stores, at most: three records with all that they overwrite.
+const MOST_STORES: usize = 64;
 /// The node of the coordinator; keepers are 0 and 1.
 pub const COORDINATOR: NodeId = 2;
 
@@ -199,6 +201,7 @@ impl Rack {
         let (own, rest) = packet.split();
         let now = (self.epoch, self.broken);
         let (mut all, mut asked) = (Vec::new(), BTreeSet::new());
+        let before = self.stored.len();
         loop {
             let segment = (packet.header.offset, rest);
             let (need, sent) = section(&mut self.keeper, now, segment, |sabre, fx| {
@@ -221,6 +224,8 @@ impl Rack {
                 }
                 Some(Need::News) => return Some(all),
                 Some(Need::Store(line, value)) => {
+                    let ends = self.stored.len() - before < MOST_STORES;
+                    assert!(ends, "it stores line after line, {line:x?} at last");
                     self.stores = self.stores.checked_sub(1)?;
                     self.lines.insert(line, value);
                     self.stored.push(line);

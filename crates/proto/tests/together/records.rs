@@ -3,6 +3,7 @@
 use crate::rack::{Rack, object};
 use rackmem_proto::sabre::transaction::Used;
 use rackmem_proto::sabre::{Defect, Outcome};
+use rackmem_proto::wire::{Kind, Reason};
 
 /// How many lines a transaction over four objects stores.
 fn whole() -> usize {
@@ -70,4 +71,32 @@ fn a_transaction_that_has_changed_what_it_read_is_not_in_its_own_way() {
 fn the_lines_of_the_last_record_stay_until_the_next_one_is_there() {
     assert!(dies_everywhere(Some(Defect::OneStretch)).is_err());
     assert!(dies_everywhere(Some(Defect::ForgetRecord)).is_err());
+}
+
+/// A keeper has some lines of a record when another call is served, which changes an object that the
+/// record has: what those lines say of it is no longer so, and they are stored anew.
+#[test]
+fn lines_of_a_record_that_another_call_has_overtaken_are_stored_anew() {
+    // Of the lines that a transaction stores, four are its objects'.
+    for first in 0..whole() - 4 {
+        for more in 0..=whole() + 1 {
+            let mut rack = Rack::new(None);
+            rack.stores = first;
+            let sent = rack.begin(&[0, 1, 2, 3], 1);
+            assert_eq!(rack.ends(&sent), None);
+            rack.stores = usize::MAX;
+            let other = rack.call(Kind::ObjWrite, (3, 1), object(1).tag, 8);
+            assert_eq!(other.0, Reason::None);
+            rack.stores = more;
+            let ended = rack.ends(&sent);
+            let again = rack.next_keeper();
+            let (seen, after) = (rack.read(), [1, 1, 1, 1, 0, 0]);
+            let none = ended.is_none() && seen == [0, 7, 0, 0, 0, 0];
+            assert!(none || seen == after, "{first} {more}: {seen:?}");
+            if ended.is_none() {
+                assert_eq!(rack.ends(&again), Some(Outcome::Committed));
+            }
+            assert_eq!(rack.read(), after, "{first} {more}");
+        }
+    }
 }
