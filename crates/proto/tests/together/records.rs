@@ -73,8 +73,9 @@ fn the_lines_of_the_last_record_stay_until_the_next_one_is_there() {
     assert!(dies_everywhere(Some(Defect::ForgetRecord)).is_err());
 }
 
-/// A keeper has some lines of a record when another call is served, which changes an object that the
-/// record has: what those lines say of it is no longer so, and they are stored anew.
+/// A keeper has some lines of a record when another call is served,
+/// which changes an object that the record has: what those lines say of it is no longer so,
+/// and they are stored anew.
 #[test]
 fn lines_of_a_record_that_another_call_has_overtaken_are_stored_anew() {
     // Of the lines that a transaction stores, four are its objects'.
