@@ -46,7 +46,7 @@ pub(crate) mod reach;
 mod source;
 
 mod store;
-mod term;
+pub(crate) mod term;
 mod text;
 
 pub use crate::error::MembershipError;

@@ -88,7 +88,7 @@ pub(in crate::host) struct Asking<'a> {
     /// What is asked once the slot may.
     asks: Option<Questions>,
     began: Instant,
-    /// When a keeper was asked last.
+    /// When what is under way was asked for last.
     again: Instant,
     /// Which of them have not ended.
     pub(super) open: Vec<bool>,
@@ -182,8 +182,7 @@ impl<'a> Asking<'a> {
 
     /// Waits for packets, no longer than this, and takes those that come.
     pub fn wait(&mut self, slot: &mut Slot, at_most: Duration) {
-        let again = (self.kept && self.asks.is_none()).then_some(&mut self.again);
-        self.access.wait_for_homes(slot, at_most, again);
+        self.access.wait_for_homes(slot, at_most, &mut self.again);
     }
 }
 

@@ -92,23 +92,15 @@ impl Access {
         Ok(answers.into_iter().flatten().collect())
     }
 
-    /// Waits for packets, no longer than this, and takes those that come. `again`: a keeper is
-    /// asked, and was last at this time.
-    pub(super) fn wait_for_homes(
-        &self,
-        slot: &mut Slot,
-        at_most: Duration,
-        again: Option<&mut Instant>,
-    ) {
+    /// Waits for packets, no longer than this, and takes those that come. `asked`: when what is
+    /// under way in the slot was asked for last.
+    pub(super) fn wait_for_homes(&self, slot: &mut Slot, at_most: Duration, asked: &mut Instant) {
         let objects = &self.agents.objects;
         self.listen_for(slot, at_most, |time| objects.wait(time));
-        let Some(again) = again.filter(|at| at.elapsed() >= LOOK_UP) else {
-            return;
-        };
-        *again = Instant::now();
-        // Where packets are calls nobody else sends it again: the keeper has not heard of a region,
-        // or no majority has answered it.
-        if !slot.overlaps() {
+        // Where packets are calls nobody else sends it again, and a keeper may have had no answer:
+        // it has not heard of a region, or no majority has answered it.
+        if !slot.overlaps() && asked.elapsed() >= LOOK_UP {
+            *asked = Instant::now();
             let (nth, mut nobody) = (slot.number(), Nobody);
             let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
             here.objects(|sabre, fx| sabre.ask_again(nth, fx));

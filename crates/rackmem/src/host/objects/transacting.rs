@@ -69,21 +69,17 @@ pub(in crate::host) struct Transacting<'a> {
     access: &'a Access,
     /// What is asked once the slot may.
     asks: Option<Commits>,
-    /// Some objects are of homes that groups keep.
-    kept: bool,
     began: Instant,
-    /// When a keeper was asked last.
+    /// When what is under way was asked for last.
     again: Instant,
 }
 
 impl<'a> Transacting<'a> {
     /// This one, which the first look begins.
     pub fn new(access: &'a Access, commits: Commits) -> Self {
-        let kept = commits.tags().any(|tag| !tag.home().is_own());
         let now = Instant::now();
         Transacting {
             access,
-            kept,
             asks: Some(commits),
             began: now,
             again: now,
@@ -111,8 +107,7 @@ impl<'a> Transacting<'a> {
         if !begun {
             return Some(Err(error));
         }
-        objects.listen_no_more(nth);
-        let decided = access.within(slot, |sabre, fx| sabre.leave(nth, fx));
+        let decided = access.leave(slot);
         Some(Ok(match objects.outcome(nth) {
             Some(Outcome::Committed) => Ok(Outcome::Committed),
             _ => Err(Left { error, decided }),
@@ -121,8 +116,7 @@ impl<'a> Transacting<'a> {
 
     /// Waits for packets, no longer than this, and takes those that come.
     pub fn wait(&mut self, slot: &mut Slot, at_most: Duration) {
-        let again = (self.kept && self.asks.is_none()).then_some(&mut self.again);
-        self.access.wait_for_homes(slot, at_most, again);
+        self.access.wait_for_homes(slot, at_most, &mut self.again);
     }
 }
 
@@ -160,6 +154,14 @@ impl Access {
         })
     }
 
+    /// Its thread does not wait for the transaction of a slot any longer: whether that may take
+    /// effect.
+    fn leave(&self, slot: &Slot) -> bool {
+        let nth = slot.number();
+        self.agents.objects.listen_no_more(nth);
+        self.within(slot, |sabre, fx| sabre.leave(nth, fx))
+    }
+
     /// A home may have died before the transaction had it in its plan.
     fn drop_lost(&self, slot: &Slot) {
         let nth = slot.number();
@@ -195,5 +197,172 @@ impl Objects {
 
     fn outcome(&self, slot: u8) -> Option<Outcome> {
         self.part().values.end_transaction(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{HomeWords, Part};
+    use super::*;
+    use crate::diagnostics::{End, Faults};
+    use crate::object::Object;
+    use crate::{Contract, Fabric, Mode, Rack, RegionSpec};
+    use rackmem_proto::sabre::transaction::Used;
+    use rackmem_proto::sabre::{Ref, Section, Sender};
+    use rackmem_proto::wire::{HomeId, Reason};
+
+    /// Longer than anything here takes on a loaded machine.
+    const LONG: Duration = Duration::from_secs(60);
+    const ENDS: [End; 2] = [End::Node(0), End::Node(1)];
+
+    fn rack(fabric: Fabric) -> Rack {
+        let rack = Rack::builder(2).fabric(fabric).patience(LONG);
+        rack.faults(Faults::NONE).build().unwrap()
+    }
+
+    /// An object of a node's home.
+    fn object(rack: &Rack, node: usize, value: u64) -> Object<u64> {
+        let spec = RegionSpec::new(&format!("of {node}"), 1 << 20).contract(Contract::Object);
+        let region = rack.node(node).create_region(&spec.on(node as u16));
+        region.unwrap().alloc(value).unwrap()
+    }
+
+    fn writes(object: Ref, value: u64) -> Commits {
+        let bytes = value.to_ne_bytes();
+        let used = Used {
+            object,
+            read: None,
+            write: Some(&bytes),
+        };
+        let (plan, parts) = Plan::of(&[used]).unwrap();
+        Commits { plan, parts }
+    }
+
+    fn at(object: &Object<u64>) -> Ref {
+        Ref {
+            tag: Tag(object.addr()),
+            generation: object.at().generation(),
+        }
+    }
+
+    /// One that was given up is still under way in its slot, for its home is silent: the next one
+    /// there begins when that has ended, and has an outcome of its own.
+    #[test]
+    fn a_slot_has_one_transaction_after_the_other() {
+        for fabric in [Fabric::Shm, Fabric::Udp] {
+            let rack = rack(fabric);
+            let (far, near) = (object(&rack, 0, 1), object(&rack, 1, 1));
+            let node = rack.node(1);
+            let access = &node.inner.access;
+            let mut slot = access.requesters.borrow().unwrap();
+            let network = rack.faults().unwrap();
+            network.part(&ENDS[..1], &ENDS[1..]);
+            let mut first = Transacting::new(access, writes(at(&far), 2));
+            assert!(first.look(&slot).is_none(), "{fabric:?}");
+            assert!(!access.leave(&slot));
+            let mut second = Transacting::new(access, writes(at(&near), 3));
+            for _ in 0..3 {
+                assert!(second.look(&slot).is_none(), "{fabric:?}");
+                second.wait(&mut slot, Duration::ZERO);
+            }
+            assert_eq!(near.read(), Ok(1), "{fabric:?}");
+            network.heal();
+            let came = loop {
+                if let Some(came) = second.look(&slot) {
+                    break came;
+                }
+                second.wait(&mut slot, LOOK_UP);
+            };
+            assert!(matches!(came, Ok(Ok(Outcome::Committed))), "{fabric:?}");
+            assert_eq!((far.read(), near.read()), (Ok(1), Ok(3)), "{fabric:?}");
+        }
+    }
+
+    /// Nobody listens in its slot any more, and it ends there all the same.
+    #[test]
+    fn one_that_was_given_up_ends_without_its_thread() {
+        for fabric in [Fabric::Shm, Fabric::Udp] {
+            let rack = rack(fabric);
+            let far = object(&rack, 0, 1);
+            let node = rack.node(1);
+            let access = &node.inner.access;
+            let slot = access.requesters.borrow().unwrap();
+            let network = rack.faults().unwrap();
+            network.part(&ENDS[..1], &ENDS[1..]);
+            let mut given_up = Transacting::new(access, writes(at(&far), 2));
+            assert!(given_up.look(&slot).is_none(), "{fabric:?}");
+            access.leave(&slot);
+            network.heal();
+            let (objects, began) = (&access.agents.objects, Instant::now());
+            while !objects.part().sabre.may_transact(slot.number()) {
+                assert!(began.elapsed() < LONG, "{fabric:?}: it does not end");
+                std::thread::sleep(LOOK_UP);
+            }
+            assert_eq!(far.read(), Ok(1), "{fabric:?}");
+        }
+    }
+
+    /// Where packets are calls and no switch has periods, a keeper that has not answered one hears
+    /// of it again.
+    #[test]
+    fn what_was_not_answered_is_asked_for_again() {
+        let rack = Rack::builder(3).fabric(Fabric::Inline).mode(Mode::HomeOnly);
+        let rack = rack.patience(LONG).build().unwrap();
+        let spec = RegionSpec::new("kept", 4 * 64).contract(Contract::Object);
+        let region = rack.node(1).create_region(&spec.copies(3).line(64));
+        let object: Object<u64> = region.unwrap().alloc(1).unwrap();
+        let node = rack.node(2);
+        let access = &node.inner.access;
+        let mut slot = access.requesters.borrow().unwrap();
+        let (objects, nth) = (&access.agents.objects, slot.number());
+        let Commits { plan, mut parts } = writes(at(&object), 2);
+        objects.arrange(nth, slot.reply_port(), &mut parts);
+        let mut part = objects.part();
+        let Part {
+            sabre,
+            values,
+            kept,
+        } = &mut *part;
+        let sender = Sender {
+            node: objects.me,
+            epoch: access.standing.epoch(),
+            room: objects.room,
+            broken: None,
+        };
+        // What it sends is lost.
+        let mut fx = Section::new(HomeWords(objects, kept), values, (0, &[]), sender);
+        assert!(sabre.transact(nth, plan, &mut fx));
+        drop(part);
+        let began = Instant::now();
+        let mut transacting = Transacting {
+            access,
+            asks: None,
+            began,
+            again: began,
+        };
+        let came = loop {
+            assert!(began.elapsed() < LONG, "it is not asked again");
+            transacting.wait(&mut slot, LOOK_UP);
+            if let Some(came) = transacting.look(&slot) {
+                break came;
+            }
+        };
+        assert!(matches!(came, Ok(Ok(Outcome::Committed))));
+        assert_eq!(object.read(), Ok(2));
+    }
+
+    /// There was a home when it was looked for, and is none when it is asked.
+    #[test]
+    fn a_home_that_is_gone_before_it_is_asked_is_not_waited_for() {
+        let rack = rack(Fabric::Udp);
+        let node = rack.node(1);
+        let access = &node.inner.access;
+        let slot = access.requesters.borrow().unwrap();
+        let tag = HomeId::of(7).start().under(Contract::Object);
+        let gone = Ref { tag, generation: 1 };
+        let mut transacting = Transacting::new(access, writes(gone, 2));
+        assert!(transacting.look(&slot).is_none());
+        let lost = Outcome::Aborted(Reason::Lost, tag);
+        assert!(matches!(transacting.look(&slot), Some(Ok(Ok(is))) if is == lost));
     }
 }

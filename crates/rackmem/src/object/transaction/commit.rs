@@ -211,20 +211,58 @@ impl Operation<Ends, Commits> for OfNode {
 mod tests {
     use super::super::Used as Object;
     use super::*;
+    use crate::Rack;
+    use crate::membership::term::Term;
+    use std::sync::Arc;
+
+    /// An object that is read and written.
+    fn written() -> Objects {
+        let used = Object {
+            generation: 1,
+            read: Some((2, vec![0])),
+            write: Some(vec![1]),
+        };
+        Objects::from([(Tag(64), used)])
+    }
+
+    /// What homes have done is told once the lease holds; if the rack has gone on without this
+    /// process, nobody knows.
+    #[test]
+    fn a_decision_is_told_by_a_process_that_has_its_lease() {
+        for fenced in [false, true] {
+            let rack = Rack::local(1).unwrap();
+            let node = rack.node(0);
+            let (term, standing) = (Arc::new(Term::default()), &node.inner.access.standing);
+            standing.lease(term.clone());
+            let mut committing = Committing::new(written(), true, Attempts::default());
+            let committed = Some(Ok(Ok(Outcome::Committed)));
+            let late = RackError::NoLease.into();
+            for came in [committed, None] {
+                let next = committing.go_on(&node, came);
+                assert!(matches!(next, Action::Later(why) if why == late));
+            }
+            match fenced {
+                true => standing.fence(),
+                false => term.set(u64::MAX),
+            }
+            let Action::Over(Ok(ends)) = committing.go_on(&node, None) else {
+                panic!("it waits");
+            };
+            let why = RackError::Fenced;
+            match fenced {
+                true => assert_eq!(ends.err(), Some(TransactionError::Undecided { why })),
+                false => assert!(matches!(ends, Ok(Ended::Whole))),
+            }
+        }
+    }
 
     /// Nobody goes on with it: before it was asked for it never takes effect, and after that it may
     /// have.
     #[test]
     fn what_may_have_taken_effect_is_said_to() {
         let why = RackError::NoLease;
-        for (writes, write) in [(true, Some(vec![1])), (false, None)] {
-            let used = Object {
-                generation: 1,
-                read: Some((2, vec![0])),
-                write,
-            };
-            let objects = Objects::from([(Tag(64), used)]);
-            let mut committing = Committing::new(objects, true, Attempts::default());
+        for writes in [true, false] {
+            let mut committing = Committing::new(written(), writes, Attempts::default());
             let before = committing.given_up(RackError::Closed.into());
             assert_eq!(before.changed(), Changed::No);
             committing.next = Next::Confirms;
