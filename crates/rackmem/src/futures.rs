@@ -6,6 +6,7 @@
 //! | [`SharedSlice::get_async`], [`set_async`](SharedSlice::set_async), [`update_async`](SharedSlice::update_async), [`read_async`](SharedSlice::read_async), [`write_async`](SharedSlice::write_async) | [`SharedSlice::get`], `set`, `update`, `to_vec`, `write_from` |
 //! | [`Node::snapshot_async`], [`Node::update_async`] | [`Node::snapshot`], [`Node::update`] |
 //! | [`Object::read_async`], [`read_versioned_async`](Object::read_versioned_async), [`read_if_newer_async`](Object::read_if_newer_async), [`write_async`](Object::write_async), [`write_if_async`](Object::write_if_async), [`update_async`](Object::update_async) | [`Object::read`], `read_versioned`, `read_if_newer`, `write`, `write_if`, `update` |
+//! | [`Region::alloc_async`], [`alloc_bytes_async`](Region::alloc_bytes_async), [`Object::free_async`] | [`Region::alloc`], `alloc_bytes`, [`Object::free`] |
 //! | [`Node::read_many_async`] | [`Node::read_many`] |
 //! | [`Map::get_async`], [`get_many_async`](Map::get_many_async), [`insert_async`](Map::insert_async), [`remove_async`](Map::remove_async), [`update_async`](Map::update_async) | [`Map::get`], `get_many`, `insert`, `remove`, `update` |
 //! | [`Entries::next_async`](crate::object::Entries::next_async) of [`Map::entries`] | `next` |
@@ -74,6 +75,8 @@
 //!   writer is made again, as [`Retry`](crate::object::Retry) says (SABRes §5.1),
 //!   and where the home dies the future ends as the call does: by an error, or,
 //!   for objects with copies, by the answer of whoever serves them next.
+//!   Making an object takes a round trip for its place and one for its content,
+//!   if that is not zeros.
 //! - **Bounded memory**: an item of which there is a copy, in a domain that has heard lately enough
 //!   of its home, is ready at the first poll. Otherwise the home is asked, for the item or for what
 //!   was written; many that find the node late ask once or a few times, not each
@@ -94,6 +97,8 @@
 //!   or it has not, and nobody says which; of a line or an item it may later.
 //!   A change that had not begun is not made. A transaction that had begun to be committed is ended
 //!   by the node, a little later.
+//!   An object that was being made, or that was ready and not taken, is freed by it,
+//!   and counts against the bound until then.
 //!   One of a map that has begun to make a tail goes on to its end without anybody, and counts
 //!   against the bound until then: no object is left that no bucket names.
 //! - **What a future does with a value** (`f` of `update_async`) is done by that thread if the
@@ -113,7 +118,7 @@
 //!   items and transactions at a time, and as many tasks that wait at locks, for each node; then
 //!   [`AccessError::TooManyAsked`](crate::AccessError::TooManyAsked).
 //!   They are begun in the order in which they were polled first.
-//! - **Not here**: making and freeing of objects and maps have calls only.
+//! - **Not here**: making and freeing of maps have calls only.
 //!   An [arena](crate::bounded::Arena) has nothing to wait for: what is read there is in memory
 //!   that this process has mapped.
 
@@ -129,5 +134,7 @@ use crate::locked::{Mutex, RwLock};
 use crate::node::Node;
 #[cfg(doc)]
 use crate::object::{Map, Object, Transaction};
+#[cfg(doc)]
+use crate::region::Region;
 #[cfg(doc)]
 use crate::replicated::Replicated;

@@ -1,11 +1,12 @@
 //! What is done with objects, as futures.
 
+use super::making::{Making, MakingAlone};
 use super::reading::Reading;
 use super::updating::Updating;
 use super::writing::{Writing, Written};
 use super::{Content, Object, Retry};
 use crate::bytes::value::Value;
-use crate::error::AccessError;
+use crate::error::{AccessError, AllocError};
 use crate::host::driving::errand::Asked;
 use crate::host::driving::several::Several;
 use crate::host::objects::Answered;
@@ -89,6 +90,20 @@ impl<T: Content + ?Sized + 'static> Object<T> {
     }
 }
 
+impl<T: ?Sized + 'static> Object<T> {
+    /// [`Object::free`] as a future: see [the page on futures](crate::futures). If it is dropped
+    /// before it is ready the object is freed or it is not, as another handle says: a clone.
+    ///
+    /// # Errors
+    /// Those of [`Object::free`]; [`AccessError::TooManyAsked`], and then it is not.
+    pub fn free_async(
+        self,
+    ) -> impl Future<Output = Result<(), AccessError>> + Send + Unpin + use<T> {
+        let inner = self.node.inner.clone();
+        Asked::new(&inner, move |came: Option<Answered>| self.free_on(came))
+    }
+}
+
 impl<T: Value> Object<T> {
     /// [`Object::write`] as a future: its new version. See [the page on futures](crate::futures).
     ///
@@ -164,6 +179,24 @@ impl Object<[u8]> {
 }
 
 impl Node {
+    /// [`Node::new_object`] as a future.
+    pub(crate) fn new_object_async<T: ?Sized + 'static>(
+        &self,
+        region: u64,
+        content: Vec<u8>,
+        room: usize,
+    ) -> impl Future<Output = Result<Object<T>, AllocError>> + Send + use<T> {
+        let alone = MakingAlone {
+            node: self.clone(),
+            region,
+            content,
+            room,
+            making: Making::New,
+        };
+        let asked = Asked::of(&self.inner, alone);
+        async move { asked.await? }
+    }
+
     /// [`Node::read_many`] as a future: each object with its version, in the order of the handles.
     /// See [the page on futures](crate::futures). Up to sixteen of them are asked for at a time,
     /// and count as so many operations of the node.

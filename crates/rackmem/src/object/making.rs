@@ -3,7 +3,7 @@
 use super::writing::Writing;
 use super::{MAX_OBJECT, Object};
 use crate::error::{AccessError, AllocError, RackError};
-use crate::host::driving::errand::Action;
+use crate::host::driving::errand::{Action, Operation};
 use crate::host::objects::{Answered, Asks};
 use crate::node::Node;
 use rackmem_proto::sabre::Command;
@@ -20,6 +20,15 @@ pub(super) enum Making<T: ?Sized> {
 }
 
 impl<T: ?Sized> Making<T> {
+    /// Whether there is an object that only it knows of, or what it has `asked` for is one.
+    pub fn owes(&self, asked: bool) -> bool {
+        match self {
+            Making::New => false,
+            Making::Given => asked,
+            Making::Writes(..) | Making::Frees(..) => true,
+        }
+    }
+
     /// What is to be done next for an object in the region that begins at this address, with this
     /// content and so much room, when a home has answered this if it was asked.
     pub fn go_on(
@@ -77,5 +86,38 @@ impl<T: ?Sized> Making<T> {
                 }
             }
         }
+    }
+}
+
+/// What the steps of a making come to.
+pub(super) type Made<T> = Result<Object<T>, AllocError>;
+
+/// The same as a value that nobody need wait for: what it makes is freed if nobody takes it.
+pub(super) struct MakingAlone<T: ?Sized> {
+    pub node: Node,
+    /// Where the region begins.
+    pub region: u64,
+    pub content: Vec<u8>,
+    pub room: usize,
+    pub making: Making<T>,
+}
+
+impl<T: ?Sized> Operation<Made<T>, Asks> for MakingAlone<T> {
+    fn go_on(&mut self, came: Option<Answered>) -> Action<Made<T>, Asks> {
+        let of = (self.region, &self.content[..], self.room);
+        self.making.go_on(&self.node, of, came)
+    }
+
+    fn owes(&self, asked: bool) -> bool {
+        self.making.owes(asked)
+    }
+
+    fn take_back(&mut self, over: Result<Made<T>, AccessError>) -> bool {
+        let Ok(Ok(object)) = over else {
+            return false;
+        };
+        let nobody_hears = object.gone();
+        self.making = Making::Frees(object, nobody_hears);
+        true
     }
 }

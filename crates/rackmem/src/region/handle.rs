@@ -308,6 +308,47 @@ impl Region {
         self.node.new_object(self.addr(), bytes, room)
     }
 
+    /// [`Region::alloc`] as a future: see [the page on futures](crate::futures). Where the region's
+    /// home is this node it is ready at the first poll.
+    ///
+    /// If it is dropped, no object is left: one that has been made, or is made by what was under
+    /// way, is freed by the node, a little later. It counts as an operation of the node until then.
+    ///
+    /// # Errors
+    /// Those of [`Region::alloc`];
+    /// [`AccessError::TooManyAsked`], and then nothing has been made.
+    pub fn alloc_async<T: Value>(
+        &self,
+        value: T,
+    ) -> impl Future<Output = Result<Object<T>, AllocError>> + Send + use<T> {
+        self.new_object_async(value.as_bytes().to_vec(), 0)
+    }
+
+    /// [`Region::alloc_bytes`] as a future. See [`Region::alloc_async`].
+    ///
+    /// # Errors
+    /// Those of [`Region::alloc_async`].
+    pub fn alloc_bytes_async(
+        &self,
+        bytes: Vec<u8>,
+        room: usize,
+    ) -> impl Future<Output = Result<Object<[u8]>, AllocError>> + Send + use<> {
+        self.new_object_async(bytes, room)
+    }
+
+    fn new_object_async<T: ?Sized + 'static>(
+        &self,
+        content: Vec<u8>,
+        room: usize,
+    ) -> impl Future<Output = Result<Object<T>, AllocError>> + Send + use<T> {
+        let fits = self.fits(content.len().max(room));
+        let made = self.node.new_object_async(self.addr(), content, room);
+        async move {
+            fits?;
+            made.await
+        }
+    }
+
     /// Whether a region with copies has lines for such an object.
     fn fits(&self, len: usize) -> Result<(), AllocError> {
         let most = room_of(self.spec.line) as usize;

@@ -7,6 +7,7 @@ mod contracts;
 mod executor;
 mod futures;
 mod handles;
+mod making_futures;
 mod many;
 mod map;
 mod map_futures;

@@ -1,7 +1,7 @@
 //! Lines, and objects with copies, by futures: one thread has many under way, also while members
 //! die.
 
-use crate::executor::{block_on, join, poll_once};
+use crate::executor::{block_on, drop_at_any_moment, join, poll_once};
 use crate::history::{self, LINES, WORDS, judge, record_task};
 use crate::homes::replaced;
 use crate::members::{Cluster, NETWORKS};
@@ -9,9 +9,12 @@ use crate::{FABRICS, LONG, MODES, Stop, eventually, rack};
 use rackmem::diagnostics::{End, Faults};
 use rackmem::object::{Object, ObjectRef};
 use rackmem::{
-    AccessError, Contract, Fabric, Mode, Node, Rack, RackError, Region, RegionSpec, Replicated,
+    AccessError, AllocError, Contract, Fabric, Mode, Node, Rack, RackError, Region, RegionSpec,
+    Replicated,
 };
 use rackmem_sim::history::Recorder;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -190,6 +193,61 @@ fn updates_by_tasks_count_once_while_the_home_dies() {
         let attach = |at: &ObjectRef| nodes[1].attach_object::<u64>(*at).unwrap();
         let sum: u64 = all.iter().map(|at| attach(at).read().unwrap()).sum();
         assert_eq!(sum, done.load(SeqCst), "{fabric}");
+    }
+}
+
+/// Makings are dropped at any moment while the node that serves the objects dies: no place is lost,
+/// and none is given to two.
+#[test]
+fn dropped_makings_lose_no_place_while_the_home_dies() {
+    const PLACES: usize = 48;
+    for fabric in NETWORKS {
+        let cluster = Cluster::new("dropped-places", fabric, 4, MORE);
+        let (mut racks, nodes) = cluster.nodes(4);
+        let spec = RegionSpec::new("places", PLACES * 64).contract(Contract::Object);
+        let spec = &spec.copies(3).line(64);
+        nodes[3].create_region(spec).unwrap();
+        let (done, stop) = (&AtomicU64::new(0), &AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let _stop = Stop(stop);
+            for node in &nodes[1..] {
+                scope.spawn(move || {
+                    let region = &node.open_region(spec).unwrap();
+                    let made = &Mutex::new(Vec::<Object<u64>>::new());
+                    while !stop.load(SeqCst) {
+                        drop_at_any_moment(8, |nth| async move {
+                            match region.alloc_async(nth).await {
+                                Ok(object) => made.lock().unwrap().push(object),
+                                // Those that are to be freed are in the way.
+                                Err(AllocError::OutOfMemory { .. }) => {}
+                                Err(error) => panic!("{error}"),
+                            }
+                        });
+                        let made = std::mem::take(&mut *made.lock().unwrap());
+                        join(made.into_iter().map(|object| async move {
+                            object.free_async().await.unwrap();
+                        }));
+                        done.fetch_add(1, SeqCst);
+                    }
+                });
+            }
+            let go_on = |what| {
+                let before = done.load(SeqCst);
+                eventually(what, || done.load(SeqCst) > before + 20);
+            };
+            go_on("they are made");
+            racks[0] = None;
+            eventually("the death is noticed", || !nodes[1].is_member(0));
+            go_on("they go on");
+            replaced(&nodes[1], "places");
+            racks[0] = Some(cluster.node(0));
+        });
+        let (region, mut all) = (nodes[1].open_region(spec).unwrap(), BTreeSet::new());
+        eventually("no place is lost", || {
+            let made = region.alloc(1u64);
+            assert!(made.is_err() || all.insert(made.unwrap().addr()));
+            all.len() == PLACES
+        });
     }
 }
 

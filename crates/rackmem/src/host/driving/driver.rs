@@ -75,6 +75,12 @@ impl Driver {
         Ok(())
     }
 
+    /// The same of what gives something back, for which there is always room.
+    pub fn owe(node: &Arc<NodeInner>, order: Order) {
+        node.driver.asked.fetch_add(1, Relaxed);
+        Driver::tell(node, true, |inbox| inbox.orders.push(order));
+    }
+
     /// Room for one more task that waits at a lock.
     pub fn place(&self) -> Result<Place<'_>, Full> {
         one_more(&self.waiting).map(|()| Place(&self.waiting))

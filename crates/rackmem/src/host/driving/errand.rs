@@ -80,9 +80,16 @@ pub(crate) trait Operation<R, Q: Question> {
     /// What is to be done next, when this has come of its last question.
     fn go_on(&mut self, came: Option<Came<Q>>) -> Action<R, Q>;
 
-    /// Whether it goes on when nobody wants it any more: it has something to give back. It has not
-    /// before it has come through a first step, in a poll, which others may have no room for.
-    fn owes(&self) -> bool {
+    /// Whether it goes on when nobody wants it any more: it has something to give back. `asked`: or
+    /// it is given that by what it has asked just now.
+    fn owes(&self, asked: bool) -> bool {
+        let _ = asked;
+        false
+    }
+
+    /// Nobody takes what it has come to. True: its next steps give that back.
+    fn take_back(&mut self, over: Result<R, AccessError>) -> bool {
+        drop(over);
         false
     }
 
@@ -144,12 +151,17 @@ fn pause(most: u64) {
 /// What the thread that drives futures does with an operation.
 trait Driven<Q: Question>: Send + Sync {
     fn is_dropped(&self) -> bool;
+    /// Its question is asked now. False: nobody wants that any more.
+    fn asks(&self) -> bool;
     /// `None`: it has ended.
     fn go_on(&self, came: Option<Came<Q>>) -> Option<Action<(), Q>>;
     /// It is not going to end otherwise.
     fn give_up(&self, why: AccessError);
     /// Wakes whoever awaits it.
     fn wake(&self);
+    /// Nobody wants it any more. What has been done is done, but for what is given back. True: it
+    /// has ended, and has that.
+    fn drop_it(&self) -> bool;
 }
 
 /// What a future and the thread that drives it share.
@@ -158,7 +170,7 @@ struct Errand<M, R> {
 }
 
 struct State<M, R> {
-    /// `None`: nobody wants it any more, or it has ended.
+    /// `None`: nobody wants it any more.
     operation: Option<M>,
     /// It goes on if nobody does.
     owes: bool,
@@ -170,11 +182,11 @@ struct State<M, R> {
 }
 
 impl<M, R> Errand<M, R> {
-    fn new(operation: M, waker: &Waker) -> Self {
+    fn new((operation, owes): (M, bool), waker: &Waker) -> Self {
         Errand {
             state: Mutex::new(State {
                 operation: Some(operation),
-                owes: false,
+                owes,
                 dropped: false,
                 over: None,
                 waker: waker.clone(),
@@ -192,20 +204,10 @@ impl<M, R> Errand<M, R> {
             state.waker.clone_from(waker);
             return Poll::Pending;
         };
-        drop(state);
-        Poll::Ready(over.unwrap_or_else(|panic| resume_unwind(panic)))
-    }
-
-    /// Nobody wants it any more. What has been done is done.
-    fn drop_it(&self) {
-        let mut state = self.state();
-        state.dropped = true;
-        let operation = match state.owes {
-            true => None,
-            false => state.operation.take(),
-        };
+        let operation = state.operation.take();
         drop(state);
         drop(operation);
+        Poll::Ready(over.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }
 
@@ -219,23 +221,34 @@ where
         self.state().operation.is_none()
     }
 
-    fn go_on(&self, came: Option<Came<Q>>) -> Option<Action<(), Q>> {
-        let mut state = self.state();
-        let operation = state.operation.as_mut()?;
-        let action = catch_unwind(AssertUnwindSafe(|| operation.go_on(came)));
-        state.owes = operation.owes();
-        let over = match action {
-            Ok(Action::Over(over)) => Ok(over),
-            Err(panic) => Err(panic),
-            Ok(next) if state.owes || !state.dropped => return next.over().err(),
-            // It has given back what it had.
-            Ok(_) => {
-                state.operation = None;
-                return None;
+    fn asks(&self) -> bool {
+        let state = &mut *self.state();
+        let operation = state.operation.as_ref();
+        state.owes = operation.is_some_and(|operation| operation.owes(true));
+        operation.is_some()
+    }
+
+    fn go_on(&self, mut came: Option<Came<Q>>) -> Option<Action<(), Q>> {
+        let state = &mut *self.state();
+        loop {
+            let (operation, came) = (state.operation.as_mut()?, came.take());
+            let action = catch_unwind(AssertUnwindSafe(|| operation.go_on(came)));
+            state.owes = operation.owes(false);
+            match action {
+                Ok(Action::Over(over)) if state.dropped => {
+                    if operation.take_back(over) {
+                        continue;
+                    }
+                    state.operation = None;
+                }
+                Ok(Action::Over(over)) => state.over = Some(Ok(over)),
+                Err(panic) => state.over = Some(Err(panic)),
+                Ok(next) if state.owes || !state.dropped => return next.over().err(),
+                // It has given back what it had.
+                Ok(_) => state.operation = None,
             }
-        };
-        (state.over, state.operation) = (Some(over), None);
-        None
+            return None;
+        }
     }
 
     fn give_up(&self, why: AccessError) {
@@ -254,6 +267,24 @@ where
         };
         wake(waker);
     }
+
+    fn drop_it(&self) -> bool {
+        let mut state = self.state();
+        state.dropped = true;
+        if let Some(Ok(over)) = state.over.take()
+            && let Some(operation) = &mut state.operation
+            && operation.take_back(over)
+        {
+            return true;
+        }
+        let operation = match state.owes {
+            true => None,
+            false => state.operation.take(),
+        };
+        drop(state);
+        drop(operation);
+        false
+    }
 }
 
 /// An errand of the thread that drives futures, and what is to be asked for it next.
@@ -268,6 +299,16 @@ pub(crate) struct ErrandOrder<Q: Question> {
 }
 
 impl<Q: Question> ErrandOrder<Q> {
+    fn new(errand: Arc<dyn Driven<Q>>, asks: Option<Q>) -> Self {
+        ErrandOrder {
+            errand,
+            asks,
+            since: Instant::now(),
+            pace: Pace::new(),
+            seen: None,
+        }
+    }
+
     pub fn is_dropped(&self) -> bool {
         self.errand.is_dropped()
     }
@@ -277,9 +318,9 @@ impl<Q: Question> ErrandOrder<Q> {
         self.asks.as_ref()
     }
 
-    /// The same, which is asked now.
+    /// The same, which is asked now, unless nobody wants that any more.
     pub fn take_question(&mut self) -> Option<Q> {
-        self.asks.take()
+        self.asks.take_if(|_| self.errand.asks())
     }
 
     pub(super) fn step<'a>(&mut self, inner: &NodeInner) -> Step<'a> {
@@ -337,8 +378,25 @@ pub(crate) struct Asked<M, R, Q> {
 
 enum Stage<M, R> {
     New(M),
-    Asked(Arc<Errand<M, R>>),
+    /// With what is done when it is dropped.
+    Asked(Arc<Errand<M, R>>, Leave<M, R>),
     Over,
+}
+
+type Leave<M, R> = fn(&Arc<NodeInner>, &Arc<Errand<M, R>>);
+
+/// Nobody wants it any more: what is to be given back is left to the thread.
+fn leave<M, R, Q>(inner: &Arc<NodeInner>, errand: &Arc<Errand<M, R>>)
+where
+    Q: Question,
+    ErrandOrder<Q>: Into<Order>,
+    R: Send + 'static,
+    M: Operation<R, Q> + Send + 'static,
+{
+    if Driven::<Q>::drop_it(&**errand) {
+        let order: ErrandOrder<Q> = ErrandOrder::new(errand.clone(), None);
+        Driver::owe(inner, order.into());
+    }
 }
 
 // Nothing of it is ever pinned.
@@ -383,7 +441,7 @@ where
         let asked = self.get_mut();
         let errand = match std::mem::replace(&mut asked.stage, Stage::Over) {
             Stage::Over => panic!("an operation is polled after its end"),
-            Stage::Asked(errand) => errand,
+            Stage::Asked(errand, _) => errand,
             Stage::New(mut operation) => {
                 let asks = match operation.go_on(None) {
                     Action::Over(over) => return Poll::Ready(over),
@@ -391,24 +449,21 @@ where
                     // The driver looks again, and waits if it must.
                     Action::Pause(_) | Action::Later(_) => None,
                 };
-                let errand = Arc::new(Errand::new(operation, context.waker()));
-                let order = ErrandOrder {
-                    errand: errand.clone(),
-                    asks,
-                    since: Instant::now(),
-                    pace: Pace::new(),
-                    seen: None,
-                };
-                if Driver::ask(&asked.inner, order.into()).is_err() {
+                let owes = operation.owes(false);
+                let errand = Arc::new(Errand::new((operation, owes), context.waker()));
+                let order = ErrandOrder::new(errand.clone(), asks).into();
+                if owes {
+                    Driver::owe(&asked.inner, order);
+                } else if Driver::ask(&asked.inner, order).is_err() {
                     return Poll::Ready(Err(AccessError::TooManyAsked { most: ASKED }));
                 }
-                asked.stage = Stage::Asked(errand);
+                asked.stage = Stage::Asked(errand, leave::<M, R, Q>);
                 return Poll::Pending;
             }
         };
         let done = errand.poll(context.waker());
         if done.is_pending() {
-            asked.stage = Stage::Asked(errand);
+            asked.stage = Stage::Asked(errand, leave::<M, R, Q>);
         }
         done
     }
@@ -416,8 +471,8 @@ where
 
 impl<M, R, Q> Drop for Asked<M, R, Q> {
     fn drop(&mut self) {
-        if let Stage::Asked(errand) = &self.stage {
-            errand.drop_it();
+        if let Stage::Asked(errand, leave) = &self.stage {
+            leave(&self.inner, errand);
         }
     }
 }

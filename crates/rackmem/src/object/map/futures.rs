@@ -31,8 +31,8 @@ where
         self.changing.go_on(which, &mut self.f, came)
     }
 
-    fn owes(&self) -> bool {
-        self.changing.owes()
+    fn owes(&self, asked: bool) -> bool {
+        self.changing.owes(asked)
     }
 }
 

@@ -111,6 +111,13 @@ impl TailMaking {
         }
     }
 
+    /// See [`Making::owes`].
+    pub fn owes(&self, asked: bool) -> bool {
+        let making = self.making.as_ref();
+        let making = making.is_some_and(|(_, making)| making.owes(asked));
+        making || !self.made.is_empty() || self.failed.is_some()
+    }
+
     /// What is to be done next, when a home has answered this if it was asked.
     pub fn go_on(
         &mut self,

@@ -57,8 +57,8 @@ impl Map {
 /// A change, between two of its steps.
 pub(super) struct Changing {
     step: Step,
-    /// Whether it may have something to give back: a future's has not before a thread has it.
-    may_owe: bool,
+    /// Whether it may make a tail: a future's may once a thread has it.
+    may_make: bool,
 }
 
 /// A head that was read: its version, and what is in it.
@@ -106,22 +106,22 @@ impl Changing {
     pub fn new(of: &Of<'_>) -> Self {
         Changing {
             step: Step::begin(of),
-            may_owe: true,
+            may_make: true,
         }
     }
 
     /// One whose first step a poll makes.
     pub fn of_future(of: &Of<'_>) -> Self {
         Changing {
-            may_owe: false,
+            may_make: false,
             ..Changing::new(of)
         }
     }
 
-    /// Whether there are objects that only it knows of.
-    pub fn owes(&self) -> bool {
+    /// Whether there are objects that only it knows of, or what it has `asked` for is one.
+    pub fn owes(&self, asked: bool) -> bool {
         match &self.step {
-            Step::MakesTail(..) => self.may_owe,
+            Step::MakesTail(_, making) => making.owes(asked),
             Step::Writes(writes, ..) => !writes.made.is_empty() || !writes.old.is_empty(),
             Step::Frees(..) => true,
             _ => false,
@@ -179,9 +179,9 @@ impl Changing {
                         Err(next) => return next,
                     }
                 }
-                Step::MakesTail(..) if !self.may_owe => {
+                Step::MakesTail(..) if !self.may_make => {
                     // A thread of the node's goes on with it, whoever is there then.
-                    self.may_owe = true;
+                    self.may_make = true;
                     return Action::Pause(0);
                 }
                 Step::MakesTail(writes, making) => match making.go_on(map, came.take()).over() {
