@@ -121,3 +121,53 @@ impl<T: ?Sized> Operation<Made<T>, Asks> for MakingAlone<T> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::driving::errand::Asked;
+    use crate::membership::term::Term;
+    use crate::{Contract, Rack, RegionSpec};
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::task::{Context, Waker};
+    use std::time::{Duration, Instant};
+
+    fn is_pending<F: Future + Unpin>(future: &mut F) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        Pin::new(future).poll(&mut context).is_pending()
+    }
+
+    /// The lease is late when an object has been given and is to get its content, and there are as
+    /// many operations as may be: it is freed all the same.
+    #[test]
+    fn for_what_is_owed_there_is_always_room() {
+        let rack = Rack::local(1).unwrap();
+        let node = rack.node(0);
+        let spec = RegionSpec::new("objects", 1 << 20).contract(Contract::Object);
+        let region = node.create_region(&spec).unwrap();
+        let [given, other]: [Object<u64>; 2] = [1, 2].map(|value| region.alloc(value).unwrap());
+        let term = Arc::new(Term::default());
+        node.inner.access.standing.lease(term.clone());
+        let mut full: Vec<_> = (0..4096).map(|_| other.write_async(3)).collect();
+        assert!(full.iter_mut().all(is_pending));
+        assert!(!is_pending(&mut other.write_async(4)), "it is refused");
+        let alone = MakingAlone {
+            node: node.clone(),
+            region: region.addr(),
+            content: vec![5; 8],
+            room: 0,
+            making: Making::Writes(given.clone(), Writing::new(0)),
+        };
+        let mut making = Asked::of(&node.inner, alone);
+        assert!(is_pending(&mut making));
+        drop((making, full));
+        term.set(u64::MAX);
+        let (began, gone) = (Instant::now(), Err(given.gone()));
+        while given.read() != gone {
+            assert!(began.elapsed() < Duration::from_secs(60), "it is left");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
