@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rackmem::window::{Window, WindowMut};
 
-pub use copied::{CopiedInside, CopiedMemory, CopiedPages};
+pub use copied::{CopiedMemory, CopiedPages};
 pub use heap::HeapMemory;
 pub use locks::{HeapInside, HeapPages};
 pub use node::NodeInside;
@@ -29,6 +29,11 @@ pub trait Memory: Clone + Send + Sync + 'static {
 
     /// Bytes in a block: a power of two, 256 to 65536.
     fn block_size(&self) -> usize;
+
+    /// Bytes of the pages of a store in it.
+    fn page_bytes(&self) -> usize {
+        self.block_size().min(LONGEST_PAGE)
+    }
 
     /// This node's number in the rack.
     fn id(&self) -> u16;
@@ -170,6 +175,9 @@ pub trait Memory: Clone + Send + Sync + 'static {
     }
 }
 
+/// The longest page of a store: what goes with a lock from node to node.
+pub const LONGEST_PAGE: usize = 4096;
+
 /// Bytes of addresses from one page of [`Memory::pages`] to the next.
 pub const PAGE_STRIDE: usize = rackmem::locked::RwLockArray::STRIDE;
 
@@ -192,20 +200,6 @@ pub trait Pages: Send + Sync + 'static {
 
     /// Leaves it.
     fn leave(&self, inside: Self::Inside);
-
-    /// The page as it is, for a reader who enters no lock and keeps no writer out: what was read
-    /// counts if [`Pages::is_as_seen`] then. `None`: who reads is to enter. It is left like a lock.
-    #[inline]
-    fn glance(&self, _page: usize) -> Result<Option<Self::Inside>, MemoryError> {
-        Ok(None)
-    }
-
-    /// Whether nobody has entered to write since the [`Pages::glance`] that gave this: everything
-    /// that the page names was its own until now. Always so inside of the lock.
-    #[inline]
-    fn is_as_seen(&self, _inside: &Self::Inside) -> Result<bool, MemoryError> {
-        Ok(true)
-    }
 
     /// Whether what is found inside is old: what was written after it died with a node. All who
     /// enter are told until a writer has left.

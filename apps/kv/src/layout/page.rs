@@ -29,6 +29,7 @@
 use rackmem::window::Window;
 
 use super::kind::Kind;
+use crate::memory::LONGEST_PAGE;
 
 pub(super) const VERSION: usize = 8;
 pub(super) const EPOCH: usize = 16;
@@ -40,8 +41,6 @@ pub(super) const SOONEST: usize = 48;
 pub(super) const WATCHERS: usize = 56;
 /// Bytes before the first record.
 pub(crate) const HEADER: usize = 64;
-/// The longest page: what goes with a lock from node to node.
-const LONGEST: usize = 4096;
 /// Bytes of a record before its key.
 pub(crate) const RECORD: usize = 32;
 /// Bytes that stand in for a value that lives elsewhere.
@@ -68,9 +67,8 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// That of a store in memory of such blocks.
-    pub fn new(block: usize, magic: u64) -> Self {
-        let page = block.min(LONGEST);
+    /// That of a store with pages of so many bytes.
+    pub fn new(page: usize, magic: u64) -> Self {
         Self { page, magic }
     }
 
@@ -85,7 +83,7 @@ impl Geometry {
     }
 }
 
-const _: () = assert!(LONGEST <= u16::MAX as usize);
+const _: () = assert!(LONGEST_PAGE <= u16::MAX as usize);
 // The largest record must fit an otherwise empty page of the smallest length.
 const _: () = assert!(HEADER + RECORD + 256 / 4 + 256 / 4 <= 256);
 

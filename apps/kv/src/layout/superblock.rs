@@ -45,7 +45,7 @@ use crate::DATABASES;
 use crate::memory::PAGE_STRIDE;
 
 /// Version of the layouts in this folder.
-pub(crate) const LAYOUT: u64 = 7;
+pub(crate) const LAYOUT: u64 = 8;
 /// The database that the servers keep their own things in. No client sees it.
 pub(crate) const INTERNAL: u8 = DATABASES as u8;
 /// The database of scripts, which is flushed by itself.

@@ -12,27 +12,20 @@
 //! block 1..   what is handed out
 //! ```
 //!
-//! A page is a lock and a block. The lock is a word that says who is inside, a node's incarnation
-//! among others, or who was last: whoever finds one of a dead incarnation takes it. A thread inside
-//! has the page for itself; what it has changed is written back, whole, when it leaves, and then
-//! the lock is released. So a page is as somebody left it, also when one dies inside. What a thread
-//! inside has freed is handed out again only after the page that does not name it any more is
-//! written.
-//!
-//! No two entries have the same word. So a reader need not enter: where the lock is free before and
-//! after it has read, with the same word, the page and all that it names were nobody else's. Then a
-//! read writes nothing, and its blocks stay with the nodes that read them.
+//! A page is behind a lock of an [`RwLockArray`] in that region: readers inside together, or one
+//! writer, and the page travels with the lock. A writer who has changed it leaves when a majority
+//! has the page, whole. So a page is as somebody left it, also when one dies inside.
+//! What a thread inside has freed is handed out again only after the page that does not name it any
+//! more is written.
 
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rackmem::waiting::sleeps;
+use rackmem::locked::RwLockArray;
 use rackmem::window::{Window, WindowMut};
-use rackmem::{AccessError, Error, Node, RackError, RegionSpec, Survives, check_kv_copies};
+use rackmem::{Node, Region, RegionSpec, Survives, check_kv_copies};
 
-use super::{Access, Memory, MemoryError, Pages};
+use super::{Access, Memory, MemoryError, NodeInside, Pages};
 
 const NEXT: usize = 0;
 const CHANGES: usize = 8;
@@ -41,14 +34,13 @@ const FREE: usize = 40;
 const CLASSES: usize = 40;
 /// Bytes of block 0 in use.
 const ROOT: usize = FREE + 8 * CLASSES;
-/// The smallest piece, and the distance between two locks.
+/// The smallest piece.
 const PIECE: usize = 64;
-/// The longest pause between two looks at a lock.
-const LONGEST_PAUSE: Duration = Duration::from_millis(2);
-/// Of a lock: nobody is inside, and the rest of the word says who was last. 0: nobody ever was. A
-/// node's number, below 64, leaves the bit alone.
-const FREE_SINCE: u64 = 1 << 63;
-/// How long a thread that leaves tries, beside what each attempt waits.
+/// The longest page, with its lock's record.
+const LONGEST: usize = 4096;
+/// Of that, what is kept for the record: more than it takes, so that a page is a multiple of it.
+const RECORD: usize = 64;
+/// How long a thread that leaves tries to have a majority have the page.
 const LEAVING: Duration = Duration::from_secs(30);
 
 const _: () = assert!(ROOT <= 512);
@@ -62,13 +54,11 @@ thread_local! {
     static DOUBT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Numbers of locks that this process has taken.
-static TOKENS: AtomicU64 = AtomicU64::new(1);
-
 /// Memory with copies, as one node of a rack sees it.
 #[derive(Clone)]
 pub struct CopiedMemory {
     node: Node,
+    region: Region,
     base: u64,
     len: u64,
 }
@@ -109,6 +99,7 @@ impl CopiedMemory {
             node: node.clone(),
             base: region.addr(),
             len: region.bytes() as u64,
+            region,
         })
     }
 
@@ -117,9 +108,9 @@ impl CopiedMemory {
         &self.node
     }
 
-    /// Bytes that pages and their locks take.
+    /// Bytes that so many pages take in memory of such blocks.
     pub const fn bytes_of_pages(count: usize, block: usize) -> usize {
-        (count * PIECE).next_multiple_of(block) + count * block
+        count * if block < LONGEST { block } else { LONGEST }
     }
 
     fn block(&self) -> usize {
@@ -209,212 +200,68 @@ impl CopiedMemory {
             std::array::from_fn(|at| view.u64(REGION + 8 * at))
         })?)
     }
-
-    fn token(&self) -> u64 {
-        let (node, number) = (self.node.id(), TOKENS.fetch_add(1, Relaxed) as u32);
-        let life = self.node.incarnation_of(node) & 0xff_ffff;
-        u64::from(node + 1) << 56 | u64::from(life) << 32 | u64::from(number)
-    }
-
-    /// Whether who is inside by this word died there.
-    fn is_dead(&self, token: u64) -> bool {
-        let (node, life) = ((token >> 56) as u16 - 1, (token >> 32) as u32 & 0xff_ffff);
-        let now = self.node.incarnation_of(node) & 0xff_ffff;
-        now > life || now == life && !self.node.is_member(node)
-    }
 }
 
-/// Whether the rack goes on without this process, or is closed.
-fn is_over(error: &Error) -> bool {
-    matches!(error.rack(), Some(RackError::Fenced | RackError::Closed))
-}
-
-/// Does something that may be done twice, until it is done.
-fn until_done(mut f: impl FnMut() -> Result<(), Error>) -> bool {
-    let began = Instant::now();
-    loop {
-        match f() {
-            Ok(()) => return true,
-            Err(error) if is_over(&error) || began.elapsed() >= LEAVING => return false,
-            Err(_) => {
-                sleeps();
-                std::thread::sleep(LONGEST_PAUSE);
-            }
-        }
-    }
+/// What a thread has freed inside, when it is inside of no page any more; `kept`: a majority has
+/// the pages that do not name it. What cannot be put back stays unused.
+fn put_freed_back(memory: &CopiedMemory, kept: bool) {
+    let freed = FREED.take();
+    let back = |(addr, len): &(u64, usize)| memory.put_back(*addr, *len).is_ok();
+    let _ = kept && freed.iter().all(back);
 }
 
 /// Pages of a [`CopiedMemory`], each behind a lock.
-#[derive(Clone)]
 pub struct CopiedPages {
     memory: CopiedMemory,
-    locks: u64,
-    first: u64,
-    len: usize,
-}
-
-/// That a thread is inside of the lock of one of [`CopiedPages`], and the page; or only that it has
-/// seen the page.
-#[derive(Debug)]
-pub struct CopiedInside {
-    page: usize,
-    /// The lock's word: what this thread took it with, or what it was when nobody was inside.
-    token: u64,
-    access: Access,
-    /// This thread has not entered.
-    glanced: bool,
-    changed: bool,
-    words: Box<[AtomicU64]>,
-}
-
-/// Whether nobody is inside of a lock with this word.
-fn is_free(word: u64) -> bool {
-    word == 0 || word & FREE_SINCE != 0
-}
-
-impl CopiedPages {
-    fn lock(&self, page: usize) -> u64 {
-        self.locks + (page * PIECE) as u64
-    }
-
-    fn page(&self, page: usize) -> u64 {
-        self.first + (page * self.memory.block()) as u64
-    }
-
-    /// Takes a lock that is free, or whose holder has died.
-    fn take(&self, page: usize, token: u64) -> Result<bool, MemoryError> {
-        let (node, lock) = (&self.memory.node, self.lock(page));
-        let free = |now| is_free(now) || now == token || self.memory.is_dead(now);
-        let now = node.load(lock)?;
-        if !free(now) {
-            return Ok(false);
-        }
-        let taken = node.fetch_update(lock, |seen| (seen == now).then_some(token));
-        match taken {
-            Ok(seen) => Ok(seen == now),
-            // It may have been taken: the next look shows it.
-            Err(AccessError::Interrupted { .. }) => Ok(node.load(lock)? == token),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn release(&self, page: usize, token: u64) -> bool {
-        let lock = self.lock(page);
-        until_done(|| {
-            let freed = |now| (now == token).then_some(FREE_SINCE | token);
-            self.memory.node.fetch_update(lock, freed)?;
-            Ok(())
-        })
-    }
-
-    fn load(&self, page: usize) -> Result<Box<[AtomicU64]>, MemoryError> {
-        let mut bytes = vec![0; self.len.next_multiple_of(8)];
-        self.memory.node.read(self.page(page), &mut bytes)?;
-        let words = bytes.chunks_exact(8);
-        let words = words.map(|word| word.try_into().map_or(0, u64::from_ne_bytes));
-        Ok(words.map(AtomicU64::new).collect())
-    }
+    locks: RwLockArray,
 }
 
 impl Pages for CopiedPages {
-    type Inside = CopiedInside;
+    type Inside = NodeInside;
 
+    #[inline]
     fn enter(
         &self,
         page: usize,
         access: Access,
         at_most: Duration,
-    ) -> Result<Option<CopiedInside>, MemoryError> {
-        let (token, began) = (self.memory.token(), Instant::now());
-        let mut pause = Duration::from_micros(20);
-        while !self.take(page, token)? {
-            if began.elapsed() >= at_most {
-                return Ok(None);
-            }
-            sleeps();
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
-        let words = match self.load(page) {
-            Ok(words) => words,
-            Err(error) => {
-                self.release(page, token);
-                return Err(error);
-            }
+    ) -> Result<Option<NodeInside>, MemoryError> {
+        let inside = Pages::enter(&self.locks, page, access, at_most)?;
+        INSIDE.set(INSIDE.get() + usize::from(inside.is_some()));
+        Ok(inside)
+    }
+
+    #[inline]
+    fn leave(&self, mut inside: NodeInside) {
+        let kept = match &mut inside {
+            NodeInside::Reading(_) => true,
+            NodeInside::Writing(entered) => self.locks.keep(entered, LEAVING).is_ok(),
         };
-        INSIDE.set(INSIDE.get() + 1);
-        Ok(Some(CopiedInside {
-            page,
-            token,
-            access,
-            glanced: false,
-            changed: false,
-            words,
-        }))
-    }
-
-    fn glance(&self, page: usize) -> Result<Option<CopiedInside>, MemoryError> {
-        let token = self.memory.node.load(self.lock(page))?;
-        if !is_free(token) {
-            return Ok(None);
-        }
-        Ok(Some(CopiedInside {
-            page,
-            token,
-            access: Access::Read,
-            glanced: true,
-            changed: false,
-            words: self.load(page)?,
-        }))
-    }
-
-    fn is_as_seen(&self, inside: &CopiedInside) -> Result<bool, MemoryError> {
-        let word = || self.memory.node.load(self.lock(inside.page));
-        Ok(!inside.glanced || word()? == inside.token)
-    }
-
-    fn leave(&self, inside: CopiedInside) {
-        if inside.glanced {
-            return;
-        }
-        let node = &self.memory.node;
-        let mut done = true;
-        if inside.changed {
-            let words = inside.words.iter();
-            let bytes: Vec<u8> = words
-                .flat_map(|word| word.load(Relaxed).to_ne_bytes())
-                .collect();
-            done = until_done(|| Ok(node.write(self.page(inside.page), &bytes)?));
-        }
         INSIDE.set(INSIDE.get().saturating_sub(1));
         if INSIDE.get() == 0 {
-            let freed = FREED.take();
-            // What cannot be put back stays unused.
-            let back = |(addr, len): &(u64, usize)| self.memory.put_back(*addr, *len).is_ok();
-            let _ = done && freed.iter().all(back);
+            put_freed_back(&self.memory, kept);
         }
-        let released = done && self.release(inside.page, inside.token);
-        if !released {
-            DOUBT.set(true);
+        match kept {
+            true => Pages::leave(&self.locks, inside),
+            // Whether a majority has the page nobody knows: nobody is to see it before.
+            false => DOUBT.set(true),
         }
     }
 
-    fn view<'a>(&'a self, inside: &'a CopiedInside) -> Window<'a> {
-        Window::new(&inside.words, 0, self.len)
+    // `is_outdated`: never. What a writer has left is with a majority, whoever has died.
+
+    #[inline]
+    fn view<'a>(&'a self, inside: &'a NodeInside) -> Window<'a> {
+        Pages::view(&self.locks, inside)
     }
 
-    fn view_mut<'a>(&'a self, inside: &'a mut CopiedInside, _: usize) -> Option<WindowMut<'a>> {
-        let writes = inside.access == Access::Write;
-        inside.changed |= writes;
-        writes.then(|| WindowMut::new(&inside.words, 0, self.len))
+    #[inline]
+    fn view_mut<'a>(&'a self, inside: &'a mut NodeInside, len: usize) -> Option<WindowMut<'a>> {
+        Pages::view_mut(&self.locks, inside, len)
     }
 
-    fn trim(&self, inside: &mut CopiedInside, len: usize) {
-        if inside.access == Access::Write {
-            inside.changed = true;
-            let behind = &inside.words[len.div_ceil(8)..];
-            behind.iter().for_each(|word| word.store(0, Relaxed));
-        }
+    fn trim(&self, inside: &mut NodeInside, len: usize) {
+        Pages::trim(&self.locks, inside, len);
     }
 }
 
@@ -503,13 +350,15 @@ impl Memory for CopiedMemory {
         }
     }
 
+    fn page_bytes(&self) -> usize {
+        self.block().min(LONGEST) - RECORD
+    }
+
     fn pages(&self, addr: u64, count: usize, len: usize) -> Result<CopiedPages, MemoryError> {
-        let block = self.block() as u64;
+        let at = (addr - self.base) as usize;
         Ok(CopiedPages {
             memory: self.clone(),
-            locks: addr,
-            first: addr + ((count * PIECE) as u64).next_multiple_of(block),
-            len,
+            locks: RwLockArray::in_region(&self.region, at, count, len)?,
         })
     }
 
@@ -552,37 +401,5 @@ impl Memory for CopiedMemory {
             )),
             false => Ok(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What a reader who has not entered has seen counts as long as nobody has entered to write,
-    /// however often one did, and whatever the page is then.
-    #[test]
-    fn a_glance_ends_with_the_next_writer() {
-        let rack = rackmem::Rack::local(3).unwrap();
-        let [here, there] = [0, 1].map(|id| {
-            let memory = CopiedMemory::open(&rack.node(id), "store", 1 << 20, 3).unwrap();
-            let addr = 2 * memory.block() as u64 + memory.base;
-            memory.pages(addr, 2, memory.block()).unwrap()
-        });
-        let enter = |access| there.enter(0, access, Duration::ZERO).unwrap().unwrap();
-        for access in [Access::Write, Access::Read, Access::Write] {
-            let seen = here.glance(0).unwrap().unwrap();
-            assert!(here.is_as_seen(&seen).unwrap());
-            let inside = enter(access);
-            assert!(!here.is_as_seen(&seen).unwrap());
-            assert!(here.glance(0).unwrap().is_none(), "somebody is inside");
-            assert!(here.glance(1).unwrap().is_some(), "of another page");
-            there.leave(inside);
-            assert!(!here.is_as_seen(&seen).unwrap());
-            let again = here.glance(0).unwrap().unwrap();
-            here.leave(seen);
-            assert!(here.is_as_seen(&again).unwrap());
-        }
-        assert_eq!((INSIDE.get(), DOUBT.get()), (0, false));
     }
 }

@@ -63,8 +63,6 @@ pub(crate) struct Bucket<'a, M: Memory> {
     pub news: Vec<News>,
     /// It is to be split or merged then: the hash of one of its keys.
     pub unbalanced: Option<u64>,
-    /// Whether writers are kept out: not where its lock was not entered ([`Core::glancing_key`]).
-    pub entered: bool,
 }
 
 impl<M: Memory> Drop for Bucket<'_, M> {
@@ -90,8 +88,6 @@ impl<M: Memory> Drop for Bucket<'_, M> {
     }
 }
 
-/// Why a reader who has not entered begins anew.
-pub(super) const OVERTAKEN: Error = Error::BadOption("a writer may have been in the bucket");
 /// Why a bucket whose lock was entered to read is not changed.
 const TO_READ: Error = Error::BadOption("the bucket is held to be read");
 
@@ -107,7 +103,6 @@ impl<'a, M: Memory> Bucket<'a, M> {
             holder: Holder::Alone(Cell::new(None)),
             news: Vec::new(),
             unbalanced: None,
-            entered: true,
         }
     }
 
@@ -126,7 +121,6 @@ impl<'a, M: Memory> Bucket<'a, M> {
             holder: Holder::Held(held, place),
             news: Vec::new(),
             unbalanced: None,
-            entered: true,
         }
     }
 
@@ -253,25 +247,6 @@ impl<'a, M: Memory> Bucket<'a, M> {
         match bytes.is_empty() && self.head().watchers() == 0 {
             true => self.give_up_head(),
             false => self.change_head(|page| page.put_back(bytes)),
-        }
-    }
-
-    /// Whether what has been read here counts: always inside of the lock.
-    #[inline]
-    pub fn is_as_seen(&self) -> Result<bool> {
-        let inside = self.inside.as_ref().expect("it is not dropped");
-        Ok(self.entered || self.slab.heads.is_as_seen(inside)?)
-    }
-
-    /// What the head page names may be another's where a writer has been in since it was read.
-    ///
-    /// # Errors
-    /// Then, for a reader who has not entered, and begins anew.
-    #[inline]
-    pub fn check(&self) -> Result<()> {
-        match self.is_as_seen()? {
-            true => Ok(()),
-            false => Err(OVERTAKEN),
         }
     }
 

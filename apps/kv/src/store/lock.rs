@@ -186,45 +186,6 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// [`Core::reading_key`] without entering, where the memory can tell afterwards whether a
-    /// writer has: then what `f` has come to does not count, and it runs again inside.
-    /// It must read nothing that a page names without [`Bucket::check`] before,
-    /// and what it reads there may be anything in a run that does not count.
-    #[inline]
-    pub fn glancing_key<R>(
-        &self,
-        scope: Scope<'_, M>,
-        hash: u64,
-        mut f: impl FnMut(&Bucket<'_, M>) -> Result<R>,
-    ) -> Result<R> {
-        let seen = match scope.is_alone() {
-            true => self.glance(hash, &mut f),
-            false => None,
-        };
-        match seen {
-            Some(seen) => Ok(seen),
-            None => self.reading_key(scope, hash, f),
-        }
-    }
-
-    /// `None`: whoever enters is told why.
-    #[inline]
-    fn glance<R>(&self, hash: u64, f: &mut impl FnMut(&Bucket<'_, M>) -> Result<R>) -> Option<R> {
-        self.buckets.with(|slabs| {
-            let number = slabs.guess(hash);
-            let (slab, index) = self.map.place(number);
-            let slab = slabs.get(slab)?;
-            let inside = slab.heads.glance(index).ok()??;
-            let mut bucket = Bucket::entered(self, number, slab, inside);
-            bucket.entered = false;
-            if bucket.standing(hash) != Standing::Owner {
-                return None;
-            }
-            let seen = f(&bucket).ok()?;
-            bucket.is_as_seen().ok()?.then_some(seen)
-        })
-    }
-
     /// What a reader does about what has become of its attempt, before the next one.
     #[cold]
     pub(super) fn after_reading<R>(

@@ -148,7 +148,7 @@ impl<M: Memory> Found<M> {
         }
         let load = || load_slabs(memory, map, base);
         let entries = load().or_else(|error| insist(memory, error, &mut { load }))?;
-        let geometry = Geometry::new(map.block, settings.magic);
+        let geometry = Geometry::new(memory.page_bytes(), settings.magic);
         let slab = |(slab, entry)| match entry {
             0 => Ok(None),
             entry => Slab::new(memory, map, geometry.page, (slab, entry)).map(Some),

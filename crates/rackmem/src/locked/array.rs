@@ -59,6 +59,8 @@ use std::sync::atomic::Ordering::Relaxed;
 pub struct RwLockArray {
     node: Node,
     first: Tag,
+    /// Bytes from one lock to the next.
+    stride: usize,
     len: usize,
     handles: Box<[OnceLock<Handle>]>,
     /// Unique in the process: whose an [`Entered`] is.
@@ -172,6 +174,8 @@ pub struct Entered<A> {
     array: u64,
     index: usize,
     content: Content,
+    /// A window to change the page has been given out.
+    changed: bool,
     right: PhantomData<fn() -> A>,
 }
 
@@ -246,13 +250,22 @@ impl RwLockArray {
         }
         let (locks, first) = (locks(node), Tag(addr).under(Contract::Locked));
         locks.arrays.add(first, count, |more| locks.claim(more))?;
-        Ok(RwLockArray {
+        Ok(RwLockArray::of(node, first, (count, Self::STRIDE), len))
+    }
+
+    pub(super) fn of(node: &Node, first: Tag, (count, stride): (usize, usize), len: usize) -> Self {
+        RwLockArray {
             node: node.clone(),
             first,
+            stride,
             len,
             handles: (0..count).map(|_| OnceLock::new()).collect(),
             number: NUMBERS.fetch_add(1, Relaxed),
-        })
+        }
+    }
+
+    fn tag(&self, index: usize) -> Tag {
+        Tag(self.first.0 + (index * self.stride) as u64)
     }
 
     #[inline]
@@ -265,10 +278,13 @@ impl RwLockArray {
 
     #[cold]
     fn first_use(&self, index: usize) -> Result<&Handle, LockError> {
+        if !self.first.home().is_own() {
+            let handle = Handle::of_page(&self.node, self.tag(index), self.len)?;
+            return Ok(self.handles[index].get_or_init(|| handle));
+        }
         self.node.inner.access.alive(self.first)?;
         self.is_there()?;
-        let tag = Tag(self.first.0 + (index * Self::STRIDE) as u64);
-        let handle = Handle::implicit(&self.node, tag, self.len)?;
+        let handle = Handle::implicit(&self.node, self.tag(index), self.len)?;
         // Had its home died before it was known here, nobody would ever tell it.
         self.is_there()?;
         Ok(self.handles[index].get_or_init(|| handle))
@@ -289,8 +305,7 @@ impl RwLockArray {
 
     /// Whether this node knows of a lock: its home knows of all that have been used.
     pub fn is_known(&self, index: usize) -> bool {
-        let tag = Tag(self.first.0 + (index * Self::STRIDE) as u64);
-        self.handles[index].get().is_some() || locks(&self.node).knows(tag)
+        self.handles[index].get().is_some() || locks(&self.node).knows(self.tag(index))
     }
 
     /// Sends home what this node has written under a lock, so that it outlives this node: the home
@@ -403,6 +418,7 @@ impl RwLockArray {
             index,
             // Not the fencing token: it lies in a cache line that nothing else here reads.
             content: inside.pass_on(),
+            changed: false,
             right: PhantomData,
         }))
     }
@@ -413,7 +429,30 @@ impl RwLockArray {
     /// As does all that takes a token: when it is another array's.
     #[inline]
     pub fn leave<A: Right>(&self, entered: Entered<A>) {
-        self.entered(&entered).leave(A::ACCESS);
+        let handle = self.entered(&entered);
+        match entered.changed {
+            true => handle.leave(A::ACCESS),
+            false => handle.go(A::ACCESS),
+        }
+    }
+
+    /// Has a majority have what was written under a lock of a region with copies, before it is
+    /// left: then to leave takes no wait. Does nothing of other locks, and where nothing was.
+    ///
+    /// # Errors
+    /// Those of [`Node::write`], where no majority has it in this time: what was written may be
+    /// lost with this node, or may not. As long as the token is not given back nobody else sees it.
+    pub fn keep(
+        &self,
+        entered: &mut Entered<Writing>,
+        wait: impl Into<Wait>,
+    ) -> Result<(), LockError> {
+        let handle = self.entered(entered);
+        if entered.changed && handle.survives() {
+            handle.keep_within(wait.into().limit().unwrap_or_default())?;
+        }
+        entered.changed = false;
+        Ok(())
     }
 
     /// [`Guard::view`], by a token.
@@ -425,12 +464,15 @@ impl RwLockArray {
     /// [`Guard::view_mut`], by a token.
     #[inline]
     pub fn view_mut<'a>(&'a self, entered: &'a mut Entered<Writing>, len: usize) -> WindowMut<'a> {
+        entered.changed = true;
         page_mut(self.entered(entered), len)
     }
 
     /// [`Guard::trim`], by a token.
     pub fn trim(&self, entered: &mut Entered<Writing>, len: usize) {
-        self.entered(entered).trim(len);
+        entered.changed = true;
+        self.entered(entered)
+            .trim(self.entered(entered).before_page() + len);
     }
 
     #[inline]
@@ -455,13 +497,14 @@ fn page_mut(handle: &Handle, len: usize) -> WindowMut<'_> {
 impl Grow for Handle {
     #[inline]
     fn window(&self) -> Window<'_> {
-        let words = self.words();
-        Window::new(words, 0, self.len().min(words.len() * 8))
+        let (words, before) = (self.words(), self.before_page());
+        let there = (words.len() * 8).saturating_sub(before);
+        Window::new(words, before.min(words.len() * 8), self.len().min(there))
     }
 
     #[cold]
     fn grown(&self, len: usize) -> Window<'_> {
-        self.grow(len.min(self.len()));
+        self.grow(self.before_page() + len.min(self.len()));
         self.window()
     }
 }
@@ -485,7 +528,7 @@ impl Guard<'_, Page, Writing> {
     /// The bytes of the page behind the first `len` are zeros from now on, or what they were: they
     /// need not be kept, and take no memory if that is worth while.
     pub fn trim(&mut self, len: usize) {
-        self.handle().trim(len);
+        self.handle().trim(self.handle().before_page() + len);
     }
 }
 

@@ -14,6 +14,8 @@
 //! | leaves as a writer, where writes survive | writes the record first |
 //! | brings the lock to rest | writes the record, which is not out, and keeps nothing |
 //!
+//! Locks of an array in such a region ([`super::pages`]) have another record, which is never out.
+//!
 //! A stamp is the fencing token of the last writer. Readers take nothing from a record: a writer
 //! has to put it in place for all.
 
@@ -52,16 +54,10 @@ pub(super) const fn room(len: usize) -> usize {
 }
 
 /// What a majority has, behind the descriptor.
-struct Record {
-    out: bool,
-    content: Vec<u8>,
-}
-
-impl Record {
-    fn stamp(&self) -> u64 {
-        let last = self.content.last_chunk().copied();
-        u64::from_le_bytes(last.unwrap_or_default())
-    }
+pub(super) struct Record {
+    pub out: bool,
+    pub stamp: u64,
+    pub content: Vec<u8>,
 }
 
 impl Handle {
@@ -138,15 +134,24 @@ impl Handle {
         }
     }
 
-    fn read_record(&self) -> Result<Record, LockError> {
+    /// As many bytes of it.
+    pub(super) fn record_bytes(&self, len: usize) -> Result<Vec<u8>, AccessError> {
         let addr = places::memory_of(self.addr());
-        let mut bytes = vec![0; descriptor::size(0) + 8 + self.words as usize * 8];
+        let mut bytes = vec![0; len];
         loop {
             match self.node.read(addr, &mut bytes) {
                 Err(AccessError::Interrupted { .. }) => {}
-                read => break read?,
+                read => return read.map(|()| bytes),
             }
         }
+    }
+
+    fn read_record(&self) -> Result<Record, LockError> {
+        if self.is_page {
+            return Ok(self.read_page()?);
+        }
+        let len = descriptor::size(0) + 8 + self.words as usize * 8;
+        let mut bytes = self.record_bytes(len)?;
         let content = bytes.split_off(descriptor::size(0) + 8);
         let word = |at: usize| bytes[at..].first_chunk().copied().unwrap_or_default();
         if u64::from_le_bytes(word(descriptor::size(0) - 8)) != life().to_word() {
@@ -154,22 +159,31 @@ impl Handle {
         }
         Ok(Record {
             out: u64::from_le_bytes(word(descriptor::size(0))) == OUT,
+            stamp: u64::from_le_bytes(content.last_chunk().copied().unwrap_or_default()),
             content,
         })
     }
 
+    /// The word of what is here that says who has written last: where it is, if anything is.
+    #[inline]
+    fn stamp_word(&self) -> Option<&AtomicU64> {
+        let at = match self.is_page {
+            true => 0,
+            false => self.words as usize - 1,
+        };
+        self.cell.words().get(at)
+    }
+
     /// The token of the last writer of what is here; 0: nothing is here.
     fn stamp(&self) -> u64 {
-        let words = self.cell.words();
-        let last = words.get(self.words as usize - 1);
-        last.map_or(0, |word| word.load(Relaxed))
+        self.stamp_word().map_or(0, |word| word.load(Relaxed))
     }
 
     /// A writer has entered: what it leaves is its own.
     #[inline]
     pub(super) fn begin_to_write(&self, token: u64) {
-        if let Some(last) = self.cell.words().get(self.words as usize - 1) {
-            last.store(token, Relaxed);
+        if let Some(word) = self.stamp_word() {
+            word.store(token, Relaxed);
         }
     }
 
@@ -192,7 +206,7 @@ impl Handle {
                     return Err(error);
                 }
             };
-            if found.stamp() <= self.stamp() || access == Access::Write {
+            if found.stamp <= self.stamp() || access == Access::Write {
                 if let Err(error) = self.take(&found, &mut inside) {
                     inside.decline();
                     return Err(error.into());
@@ -217,15 +231,18 @@ impl Handle {
     /// Puts a record in place if it is newer than what is here, which only a writer is told to do.
     fn take(&self, found: &Record, inside: &mut Inside<'_>) -> Result<(), AccessError> {
         let here = self.stamp();
-        if found.stamp() > here {
-            if !found.out {
+        let nothing = self.is_page && self.cell.words().is_empty();
+        if found.stamp > here || nothing && inside.access() == Access::Write {
+            if self.is_page {
+                // Its record is never out.
+            } else if !found.out {
                 self.put_record(descriptor::size(0), &OUT.to_le_bytes())?;
             } else if here == 0 && inside.content() == Content::Current {
                 let locks = locks(&self.node);
                 locks.look(&self.cell, |state| state.lock.found(Reason::OwnerDied));
                 inside.tell(Content::OwnerDied);
             }
-            self.cell.content.renew(self.words as usize);
+            self.cell.content.renew(found.content.len() / 8);
             words::write(self.cell.words(), &found.content);
         }
         // Where writes survive, nothing is older than the last release.
@@ -249,10 +266,28 @@ impl Handle {
     /// when this returns, or this process is no member any more. Without a majority nobody leaves.
     #[cold]
     pub(super) fn keep(&self) {
-        let bytes = self.state(true);
-        while self.put_record(descriptor::size(0), &bytes).is_err() {
-            if self.ended().is_some() || self.is_there().is_err() {
-                return;
+        // Whatever is the matter, nobody is to be told of it any more.
+        let _ = self.keep_within(Duration::MAX);
+    }
+
+    /// The same; why not, where no majority has it after this time.
+    #[cold]
+    pub(super) fn keep_within(&self, at_most: Duration) -> Result<(), LockError> {
+        let (at, bytes) = match self.is_page {
+            true => (0, self.page_record()),
+            false => (descriptor::size(0), self.state(true)),
+        };
+        let began = Instant::now();
+        loop {
+            let Err(error) = self.put_record(at, &bytes) else {
+                return Ok(());
+            };
+            if let Some(error) = self.ended() {
+                return Err(error.into());
+            }
+            self.is_there()?;
+            if began.elapsed() >= at_most {
+                return Err(error.into());
             }
             std::thread::sleep(PAUSE);
         }

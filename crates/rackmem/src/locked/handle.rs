@@ -43,6 +43,8 @@ pub(super) struct Handle {
     pub(super) name: Name,
     /// What survives of it, in a region with copies ([`super::copied`]).
     pub(super) copied: Option<Survives>,
+    /// It is one of an array in such a region ([`super::pages`]).
+    pub(super) is_page: bool,
     /// The ranges that these bytes are of, of a lock over ranges.
     pub(super) regions: Option<Arc<Regions>>,
 }
@@ -70,6 +72,7 @@ impl Handle {
             len: len as u32,
             name,
             copied,
+            is_page: false,
             regions: None,
         }
     }
@@ -84,6 +87,7 @@ impl Handle {
     pub(super) fn place(&self) -> Handle {
         Handle {
             life: Life::NONE,
+            is_page: false,
             ..self.clone()
         }
     }
@@ -161,10 +165,10 @@ impl Handle {
     /// Whether what is found inside is the lock that this is a handle on.
     #[inline]
     fn is_alive(&self) -> bool {
-        if self.life == Life::NONE {
-            return true;
-        }
         let words = self.cell.words();
+        if self.life == Life::NONE {
+            return !self.is_page || !words.is_empty();
+        }
         let whole = words.len() >= self.words as usize;
         whole
             && words
@@ -302,7 +306,7 @@ impl Handle {
         at_most: Duration,
     ) -> Result<Option<Inside<'a>>, LockError> {
         let alive = self.is_alive();
-        if self.copied.is_none() || self.life == Life::NONE {
+        if !self.has_record() {
             return match alive {
                 true => Ok(Some(inside)),
                 false => Err(self.refuse(inside)),
@@ -392,15 +396,27 @@ impl Handle {
     /// Leaves.
     #[inline]
     pub fn leave(&self, access: Access) {
-        let survives = self.copied == Some(Survives::Writes) && self.life != Life::NONE;
-        if survives && access == Access::Write {
+        if access == Access::Write && self.survives() {
             self.keep();
         }
         self.go(access);
     }
 
+    /// Whether a majority has what it protects, or had when it came to rest.
     #[inline]
-    fn go(&self, access: Access) {
+    fn has_record(&self) -> bool {
+        self.copied.is_some() && (self.is_page || self.life != Life::NONE)
+    }
+
+    /// Whether a majority has each write under it.
+    #[inline]
+    pub(super) fn survives(&self) -> bool {
+        self.copied == Some(Survives::Writes) && self.has_record()
+    }
+
+    /// Leaves it as it was found.
+    #[inline]
+    pub(super) fn go(&self, access: Access) {
         if !self.cell.word.leave(access) {
             self.leave_slowly(access);
         }

@@ -97,6 +97,7 @@
 //! after its holder's death says [`Content::OwnerDied`] and finds the last release. With
 //! [`crate::Survives::Rest`] a lock costs no more than any other, and is after a death what it was
 //! when it was last handed over, as far as a live node knows, or came to rest ([`Mutex::rest`]).
+//! An array of locks over pages is made by [`RwLockArray::in_region`], where writes survive.
 //! The node that serves these locks is followed by another when it dies, and threads wait
 //! meanwhile: no call returns [`crate::RackError::NodeLost`]. Such a lock stays as the region
 //! does ([`crate::LockError::Stays`]); `docs/decisions/0042-locks-with-a-record.md` has the rest.
@@ -113,6 +114,7 @@ mod guard;
 mod handle;
 mod making;
 mod mutex;
+mod pages;
 mod ranges;
 mod rwlock;
 mod value;

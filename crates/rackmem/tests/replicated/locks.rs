@@ -13,7 +13,7 @@ use rackmem::{
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 /// Members are declared dead, and not found so: leases that end are `failover`'s.
-const MORE: &str = "lease = '12s'\npatience = '60s'\nreplace_after = '200ms'\n";
+pub const MORE: &str = "lease = '12s'\npatience = '60s'\nreplace_after = '200ms'\n";
 const BLOCK: usize = 4096;
 const BYTES: usize = Mutex::<u64>::BYTES;
 const EACH: [Survives; 2] = [Survives::Rest, Survives::Writes];
@@ -39,7 +39,7 @@ fn found(lock: &Mutex<u64>) -> (u64, Content) {
 
 /// A member dies, and all that live go on without it. Who leaves a lock before its node does so
 /// leaves it to the dead one, which may have been inside: whoever comes next is told.
-fn kill(cluster: &Cluster, racks: &mut [Option<Rack>], nodes: &[Node], dead: usize) {
+pub fn kill(cluster: &Cluster, racks: &mut [Option<Rack>], nodes: &[Node], dead: usize) {
     let rebuilt = |node: &Node| node.rebuilds().done;
     let before: Vec<u64> = nodes.iter().map(rebuilt).collect();
     racks[dead] = None;

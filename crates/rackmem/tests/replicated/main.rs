@@ -17,6 +17,7 @@ mod members;
 mod names;
 mod objects;
 mod objects_removed;
+mod pages;
 mod paging;
 mod removing;
 mod rounds;

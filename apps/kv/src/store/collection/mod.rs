@@ -33,7 +33,7 @@ use std::ops::Range;
 
 pub(super) use self::node::Place;
 use self::tree::{Nodes, Tree};
-use super::bucket::{Bucket, OVERTAKEN};
+use super::bucket::Bucket;
 use super::core::Core;
 use super::db::Db;
 use super::edit::{Current, Edit, Operation};
@@ -259,12 +259,8 @@ impl<'a, M: Memory> Db<'a, M> {
         mut f: impl FnMut(&Collection<'_, M>) -> Result<R>,
     ) -> Result<Option<R>> {
         let id = self.id(key)?;
-        self.core.glancing_key(self.scope, id.hash, |bucket| {
+        self.core.reading_key(self.scope, id.hash, |bucket| {
             let found = bucket.collection(&id, kind)?;
-            // The nodes of a tree are looked at inside of the lock only.
-            if !bucket.entered && !found.is_in_record() {
-                return Err(OVERTAKEN);
-            }
             found.existed.then(|| f(&found)).transpose()
         })
     }
@@ -354,7 +350,6 @@ impl<M: Memory> Bucket<'_, M> {
         if meta.kind != kind {
             return Err(Error::WrongType);
         }
-        self.check()?;
         self.core.found(kind, &bytes, meta.expiry)
     }
 

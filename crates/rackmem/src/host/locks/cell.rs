@@ -19,7 +19,7 @@ use rackmem_proto::gcp::{
 };
 use rackmem_proto::wire::{Dest, Header, Record, Tag};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A lock that this node knows. There may be a million of them: what is rare is kept elsewhere.
@@ -42,6 +42,9 @@ pub(crate) struct Cell {
     /// No program makes it: its home does when it first hears of it,
     /// from whom it hears how long it is.
     pub(crate) implicit: bool,
+    /// What it protects is with a majority whenever no thread is inside: who finds nothing here
+    /// finds it there.
+    pub(crate) recorded: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -156,6 +159,7 @@ impl Cell {
             told_len: AtomicU32::new(len as u32),
             room: AtomicU8::new(0),
             implicit,
+            recorded: AtomicBool::new(false),
             word: Word::default(),
             token: AtomicU64::new(0),
             content: Bytes::new(kept),

@@ -124,11 +124,13 @@ impl Locks {
         hand.fruitless += 1;
         let shard = self.shards[hand.shard].read();
         let shard = shard.whole();
-        // What a node has of a lock whose home may die in its turn is a copy that counts.
-        let own = |cell: &&Arc<Cell>| cell.tag.home().is_own();
-        let abroad = shard.values().filter(own);
-        let abroad = abroad.filter(|cell| !self.is_home(cell.tag));
-        hand.cells = abroad.cloned().collect();
+        // What a node has of a lock whose home may die in its turn is a copy that counts, unless
+        // a majority has it anyhow.
+        let spare = |cell: &&Arc<Cell>| match cell.tag.home().is_own() {
+            true => !self.is_home(cell.tag),
+            false => cell.recorded.load(Relaxed),
+        };
+        hand.cells = shard.values().filter(spare).cloned().collect();
     }
 
     /// The hand comes by. Says whether the lock is given up.
@@ -136,6 +138,14 @@ impl Locks {
         let mut gives = false;
         let out = self.turn(cell, |state, out| {
             if state.lock.is_over() || state.entered_since() || state.awaited() {
+                return;
+            }
+            if cell.recorded.load(Relaxed) {
+                gives = !state.lock.in_use() && !cell.words().is_empty();
+                if gives {
+                    cell.content.clear();
+                    out.dropped();
+                }
                 return;
             }
             let keeping = state.act(cell, Body::None, out, |lock, fx| lock.get_rid(fx));

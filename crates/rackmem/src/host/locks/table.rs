@@ -82,7 +82,8 @@ pub struct LockMetrics {
     pub denied: u64,
     /// Packets that were dropped: about a lock that this node does not know.
     pub dropped: u64,
-    /// Bytes that the node keeps for locks whose home it is, what they protect included.
+    /// Bytes that the node keeps for locks whose home is its own memory, what they protect
+    /// included.
     pub kept_home: usize,
     /// Bytes that it keeps for the others, which count under its cache.
     pub kept: usize,
@@ -271,7 +272,10 @@ impl Locks {
         };
         let known = self.ledger().take(tag, epoch);
         let lock = NodeLock::new(tag, regions, part, known);
-        Cell::new(lock, what, self.kept[usize::from(home)].clone())
+        // What a group's home has is not for ever this node's to keep, and may be given up as what
+        // other homes have.
+        let own = home && tag.home().is_own();
+        Cell::new(lock, what, self.kept[usize::from(own)].clone())
     }
 
     /// Does something to a lock, and says what is left to do. Packets of it should be sent soon.
