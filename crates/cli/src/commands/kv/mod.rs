@@ -49,7 +49,7 @@ Keys of a dead node answer NODELOST until it returns, and are absent afterwards.
 (Ctrl-C, SIGTERM) moves its keys to the nodes that stay, and leaves. The names of regions and the store's root are node
 0's, with which the store ends, unless the file has `copies = 3`: then three nodes keep them, and any one may die or
 leave. With copies of the store itself, it outlives any node with all keys, answers wait while one dies,
-and each command takes some round trips of a majority; half of `memory` is the store's. In rack.toml:
+and each change waits for a majority; half of `memory` is the store's. In rack.toml:
   [kv]
   copies = 3               # or 5, or 7; at most as many as nodes
   survives = \"writes\"      # the default, and all that there is: what was answered is with a majority
