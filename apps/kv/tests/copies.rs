@@ -221,8 +221,8 @@ fn local() -> (Rack, Vec<CopiedStore>) {
     (rack, stores)
 }
 
-/// Who only reads takes no lock, for a lock is a write that a majority has: short values, long
-/// ones, and keys behind the first page of their bucket.
+/// Who only reads leaves a page as it was, which is no write: short values, long ones, and keys
+/// behind the first page of their bucket.
 #[test]
 fn a_read_writes_nothing() {
     let (rack, stores) = local();
