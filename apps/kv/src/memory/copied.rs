@@ -25,7 +25,7 @@ use rackmem::locked::RwLockArray;
 use rackmem::window::{Window, WindowMut};
 use rackmem::{Node, Region, RegionSpec, Survives, check_kv_copies};
 
-use super::{Access, Memory, MemoryError, NodeInside, Pages};
+use super::{Access, LONGEST_PAGE, Memory, MemoryError, NodeInside, Pages};
 
 const NEXT: usize = 0;
 const CHANGES: usize = 8;
@@ -36,14 +36,14 @@ const CLASSES: usize = 40;
 const ROOT: usize = FREE + 8 * CLASSES;
 /// The smallest piece.
 const PIECE: usize = 64;
-/// The longest page, with its lock's record.
-const LONGEST: usize = 4096;
-/// Of that, what is kept for the record: more than it takes, so that a page is a multiple of it.
+/// Of the longest page, or a block, what is kept for the record of its lock: more than it takes, so
+/// that a page is a multiple of it.
 const RECORD: usize = 64;
 /// How long a thread that leaves tries to have a majority have the page.
 const LEAVING: Duration = Duration::from_secs(30);
 
 const _: () = assert!(ROOT <= 512);
+const _: () = assert!(RwLockArray::room_in_region(LONGEST_PAGE - RECORD) == LONGEST_PAGE);
 
 thread_local! {
     /// Pages that this thread is inside of.
@@ -110,7 +110,12 @@ impl CopiedMemory {
 
     /// Bytes that so many pages take in memory of such blocks.
     pub const fn bytes_of_pages(count: usize, block: usize) -> usize {
-        count * if block < LONGEST { block } else { LONGEST }
+        count
+            * if block < LONGEST_PAGE {
+                block
+            } else {
+                LONGEST_PAGE
+            }
     }
 
     fn block(&self) -> usize {
@@ -351,7 +356,7 @@ impl Memory for CopiedMemory {
     }
 
     fn page_bytes(&self) -> usize {
-        self.block().min(LONGEST) - RECORD
+        self.block().min(LONGEST_PAGE) - RECORD
     }
 
     fn pages(&self, addr: u64, count: usize, len: usize) -> Result<CopiedPages, MemoryError> {

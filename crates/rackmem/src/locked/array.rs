@@ -471,8 +471,7 @@ impl RwLockArray {
     /// [`Guard::trim`], by a token.
     pub fn trim(&self, entered: &mut Entered<Writing>, len: usize) {
         entered.changed = true;
-        self.entered(entered)
-            .trim(self.entered(entered).before_page() + len);
+        self.entered(entered).trim(len);
     }
 
     #[inline]
@@ -504,7 +503,7 @@ impl Grow for Handle {
 
     #[cold]
     fn grown(&self, len: usize) -> Window<'_> {
-        self.grow(self.before_page() + len.min(self.len()));
+        self.grow(len.min(self.len()));
         self.window()
     }
 }
@@ -528,7 +527,7 @@ impl Guard<'_, Page, Writing> {
     /// The bytes of the page behind the first `len` are zeros from now on, or what they were: they
     /// need not be kept, and take no memory if that is worth while.
     pub fn trim(&mut self, len: usize) {
-        self.handle().trim(self.handle().before_page() + len);
+        self.handle().trim(len);
     }
 }
 

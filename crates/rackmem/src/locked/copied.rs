@@ -77,11 +77,7 @@ impl Handle {
         if !at.is_multiple_of(16) || at % block + len > block {
             return Err(bad(LockShape::TwoBlocks { block }));
         }
-        if at.checked_add(len).is_none_or(|end| end > region.bytes()) {
-            let name = region.name().into();
-            return Err(RegionError::OutOfBounds { name, at, len });
-        }
-        let addr = places::lock_at(region.addr() + at as u64);
+        let addr = places::lock_at(region.within(at, len)?);
         match Handle::attach(node, addr, what) {
             Err(LockError::NoLock { .. }) => {}
             found => return Ok(found?),

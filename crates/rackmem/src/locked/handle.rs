@@ -183,15 +183,19 @@ impl Handle {
         }
     }
 
-    /// Makes room for so many bytes of what it protects, for the writer inside.
+    /// Makes room for so many bytes of a page, for the writer inside.
     #[cold]
     pub fn grow(&self, len: usize) {
-        self.cell.content.grow(len.div_ceil(8));
+        self.cell
+            .content
+            .grow((self.before_page() + len).div_ceil(8));
     }
 
-    /// Keeps no more than so many bytes, for the writer inside.
+    /// Keeps no more than so many bytes of a page, for the writer inside.
     pub fn trim(&self, len: usize) {
-        self.cell.content.trim(len.div_ceil(8));
+        self.cell
+            .content
+            .trim((self.before_page() + len).div_ceil(8));
     }
 
     /// Bytes that it protects.

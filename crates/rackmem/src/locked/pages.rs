@@ -88,18 +88,11 @@ impl RwLockArray {
             node.inner.block,
             Self::room_in_region(len.min(MAX_LOCKED as usize)),
         );
-        if len + HEAD > block || !at.is_multiple_of(room) {
+        if room > block || !at.is_multiple_of(room) {
             return bad(LockShape::TwoBlocks { block });
         }
-        let end = count.checked_mul(room).and_then(|len| at.checked_add(len));
-        if end.is_none_or(|end| end > region.bytes()) {
-            return Err(RegionError::OutOfBounds {
-                name: region.name().into(),
-                at,
-                len: count.saturating_mul(room),
-            });
-        }
-        let first = Tag(places::lock_at(region.addr() + at as u64));
+        let addr = region.within(at, count.saturating_mul(room))?;
+        let first = Tag(places::lock_at(addr));
         Ok(RwLockArray::of(node, first, (count, room), len))
     }
 }

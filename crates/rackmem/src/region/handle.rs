@@ -359,7 +359,8 @@ impl Region {
         }
     }
 
-    fn within(&self, at: usize, len: usize) -> Result<u64, RegionError> {
+    /// The address of so many bytes from this one on.
+    pub(crate) fn within(&self, at: usize, len: usize) -> Result<u64, RegionError> {
         match at.checked_add(len) {
             Some(end) if end <= self.bytes() => Ok(self.addr() + at as u64),
             _ => Err(RegionError::OutOfBounds {

@@ -209,6 +209,26 @@ fn locks_outlive_the_node_that_serves_them() {
     }
 }
 
+/// Nodes die and come back, first the one that serves this region; `start` begins what each does
+/// before, and `more` waits for what goes on.
+pub fn die_and_come_back(
+    (cluster, region): (&Cluster, &str),
+    (racks, nodes): (&mut [Option<Rack>], &mut [Node]),
+    more: impl Fn(&str),
+    mut start: impl FnMut(Node),
+) {
+    for dead in [0, 1, 0] {
+        start(nodes[dead].clone());
+        more("they count");
+        kill(cluster, racks, nodes, dead);
+        more("they go on");
+        racks[dead] = Some(cluster.node(dead));
+        nodes[dead] = racks[dead].as_ref().unwrap().node(dead);
+        replaced(&nodes[2], region);
+        more("they go on when it is back");
+    }
+}
+
 /// Threads of all nodes count by locks, and by words beside them, while nodes die and come back:
 /// first the one that serves both. Where writes survive, what is counted is exact.
 #[test]
@@ -276,17 +296,10 @@ fn counts_are_exact_while_nodes_die() {
                 let before = done.load(SeqCst);
                 eventually(what, || done.load(SeqCst) > before + 60);
             };
-            for dead in [0, 1, 0] {
-                let node = nodes[dead].clone();
+            let lives = (&mut racks[..], &mut nodes[..]);
+            die_and_come_back((&cluster, "locks"), lives, more, |node| {
                 scope.spawn(|| count(node, true));
-                more("they count");
-                kill(&cluster, &mut racks, &nodes, dead);
-                more("they go on");
-                racks[dead] = Some(cluster.node(dead));
-                nodes[dead] = racks[dead].as_ref().unwrap().node(dead);
-                replaced(&nodes[2], "locks");
-                more("they go on when it is back");
-            }
+            });
             stop.store(true, SeqCst);
         });
         let region = nodes[1].open_region(&spec).unwrap();

@@ -1,8 +1,7 @@
 //! Arrays of locks over pages in coherent memory with copies: a page is as the last one left it
 //! that was inside, whoever dies, and takes memory at a node while there is room.
 
-use crate::homes::replaced;
-use crate::locks::{MORE, kill};
+use crate::locks::{MORE, die_and_come_back, kill};
 use crate::members::{Cluster, NETWORKS};
 use crate::{FABRICS, LONG, MODES, eventually, rack};
 use rackmem::locked::{Content, Entered, Reading, RwLockArray, Writing};
@@ -93,7 +92,13 @@ fn refusals_say_why() {
         other => panic!("{other:?}"),
     };
     let two = Some(LockShape::TwoBlocks { block: BLOCK });
-    for (at, len) in [(16, LEN), (0, BLOCK - 8), (0, 1 << 20), (64, 64)] {
+    for (at, len) in [
+        (16, LEN),
+        (0, BLOCK - 8),
+        (0, 1 << 20),
+        (0, usize::MAX & !7),
+        (64, 64),
+    ] {
         assert_eq!(shape(at, 1, len), two, "{at}, {len}");
     }
     for len in [0, 12] {
@@ -266,17 +271,11 @@ fn counts_are_exact_while_nodes_die() {
                 let before = done.load(SeqCst);
                 eventually(what, || done.load(SeqCst) > before + 60);
             };
-            for dead in [0, 1, 0] {
-                let (node, array) = (nodes[dead].clone(), pages(&nodes[dead], PAGES));
-                scope.spawn(|| count(array, node, true));
-                more("they count");
-                kill(&cluster, &mut racks, &nodes, dead);
-                more("they go on");
-                racks[dead] = Some(cluster.node(dead));
-                nodes[dead] = racks[dead].as_ref().unwrap().node(dead);
-                replaced(&nodes[2], "pages");
-                more("they go on when it is back");
-            }
+            let lives = (&mut racks[..], &mut nodes[..]);
+            die_and_come_back((&cluster, "pages"), lives, more, |node| {
+                let (count, array) = (&count, pages(&node, PAGES));
+                scope.spawn(move || count(array, node, true));
+            });
             stop.store(true, SeqCst);
         });
         let array = pages(&nodes[1], PAGES);
