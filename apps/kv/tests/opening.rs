@@ -2,6 +2,7 @@
 //! that stays away costs only its own buckets.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use rackmem::window::{Window, WindowMut};
 use rackmem_kv::memory::{
     Access, Fate, HeapInside, HeapMemory, HeapPages, Memory, MemoryError, Pages,
 };
-use rackmem_kv::{Options, Store};
+use rackmem_kv::{BindError, Options, Server, ServerConfig, Store};
 
 const NODES: usize = 3;
 const BUCKETS: usize = 16;
@@ -231,6 +232,26 @@ impl Memory for Moody {
     }
 }
 
+/// All nodes are away, for so many attempts of anybody to reach them.
+fn all_are_away(memory: &Moody, refuses: usize) {
+    let away = Home {
+        refuses,
+        fate: (Fate::Away, Fate::Live),
+    };
+    (0..NODES as u16).for_each(|node| memory.begins(node, away));
+    // It is known of their memory that they are.
+    let mut rack = memory.rack();
+    rack.slabs.values_mut().for_each(|slab| slab.1 = false);
+}
+
+fn config() -> ServerConfig {
+    ServerConfig {
+        addr: (Ipv4Addr::LOCALHOST, 0).into(),
+        links: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        ..ServerConfig::default()
+    }
+}
+
 /// Keys enough for every node to have some.
 fn keys() -> impl Iterator<Item = Vec<u8>> {
     (0..60).map(|key| format!("key:{key}").into_bytes())
@@ -334,4 +355,45 @@ fn an_operation_goes_on_when_the_node_that_it_missed_is_a_member_again() {
     memory.begins(1, Home { refuses: 3, ..WELL });
     let plenty: Vec<&[u8]> = plenty.iter().map(Vec::as_slice).collect();
     assert_eq!(store.first().count_present(&plenty).unwrap(), 60);
+}
+
+#[test]
+fn a_server_begins_though_those_who_keep_where_its_door_is_are_away() {
+    let memory = Moody::new();
+    let store = memory.open().unwrap();
+    all_are_away(&memory, usize::MAX);
+    let server = Server::bind(store.clone(), config()).unwrap();
+    assert_ne!(server.local_addr().port(), 0);
+}
+
+#[test]
+fn what_a_server_has_to_tell_the_rack_first_waits_for_the_rack() {
+    let file = std::env::temp_dir().join(format!("kv-opening-{}", std::process::id()));
+    std::fs::write(&file, "user bob on nopass ~* +get\n").unwrap();
+    let limited = || ServerConfig {
+        max_memory: Some(1 << 20),
+        ..config()
+    };
+    let with_users = || ServerConfig {
+        acl_file: Some(file.clone()),
+        ..config()
+    };
+    let kinds: [(&str, &dyn Fn() -> ServerConfig); 2] =
+        [("limit", &limited), ("users", &with_users)];
+    for (what, config) in kinds {
+        let memory = Moody::new();
+        let store = memory.open_within(SHORT).unwrap();
+        all_are_away(&memory, usize::MAX);
+        match Server::bind(store, config()) {
+            Err(BindError::Rack(said, error)) => {
+                assert!(said.contains(what), "{said}");
+                assert!(error.is_node_lost(), "{error}");
+            }
+            other => panic!("{what}: {:?}", other.map(|_| "it began")),
+        }
+        let store = memory.open().unwrap();
+        all_are_away(&memory, 3);
+        Server::bind(store, config()).unwrap();
+    }
+    std::fs::remove_file(file).unwrap();
 }

@@ -11,6 +11,8 @@ use crate::store::Sweep;
 const SWEEP: usize = 64;
 /// How often memory for buckets is given back.
 const SHED: Duration = Duration::from_secs(1);
+/// How often it is looked whether others can find out where commands may be sent.
+const ANNOUNCED: Duration = Duration::from_secs(1);
 /// Time for sweeping at once.
 const SWEEP_TIME: Duration = Duration::from_millis(1);
 
@@ -20,6 +22,7 @@ pub(crate) struct Chores {
     first: bool,
     sweep: Sweep,
     shed: Instant,
+    announced: Instant,
 }
 
 impl Chores {
@@ -28,6 +31,7 @@ impl Chores {
             first,
             sweep: Sweep::default(),
             shed: Instant::now(),
+            announced: Instant::now(),
         }
     }
 
@@ -48,6 +52,7 @@ impl Chores {
         }
         // The same: commands that add something say so if the rack cannot be asked.
         let _ = control.refresh_memory(&shared.store);
+        self.announce(shared);
         control.rates.look([
             shared.total(|stats| &stats.commands),
             shared.total(|stats| &stats.input),
@@ -60,6 +65,17 @@ impl Chores {
         control
             .latency
             .note(latency::Event::ExpireCycle, took, threshold);
+    }
+
+    /// Says where commands may be sent, also while there is something to clean all the time. Until it
+    /// is said commands of others run where they are.
+    fn announce<M: Memory>(&mut self, shared: &Shared<M>) {
+        if let Some(shipping) = shared.shipping.as_ref()
+            && self.announced.elapsed() >= ANNOUNCED
+        {
+            self.announced = Instant::now();
+            let _ = shipping.announce(&shared.store);
+        }
     }
 
     /// Cleans buckets for a while, at most all of them once.
@@ -77,9 +93,6 @@ impl Chores {
             if swept.looked == 0 && self.shed.elapsed() >= SHED {
                 self.shed = Instant::now();
                 let _ = store.shed();
-                // Until it is said commands of others run where they are.
-                let shipping = shared.shipping.as_ref();
-                let _ = shipping.map(|shipping| shipping.announce(store));
             }
             if swept.looked == 0 || start.elapsed() >= SWEEP_TIME {
                 return;

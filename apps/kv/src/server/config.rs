@@ -70,6 +70,9 @@ pub enum BindError {
     BadOption(&'static str),
     /// The file of users cannot be read, or is none.
     Users(String),
+    /// What every node is to know cannot be told to the rack: whose memory it is to be in is away,
+    /// and has been waited for as long as for a bucket.
+    Rack(&'static str, crate::Error),
     /// A certificate or key cannot be read, or is none.
     Tls(String),
     /// The system refused.
@@ -96,6 +99,7 @@ impl fmt::Display for BindError {
             Self::BadOption(why) => f.write_str(why),
             Self::Tls(why) => write!(f, "TLS: {why}"),
             Self::Users(why) => write!(f, "users: {why}"),
+            Self::Rack(what, why) => write!(f, "{what} cannot be set in the rack: {why}"),
             Self::Io(error) => write!(f, "cannot listen on {error}"),
         }
     }

@@ -1,6 +1,6 @@
 //! What operators set and see of a server while it runs.
 
-use super::config::ServerConfig;
+use super::config::{BindError, ServerConfig};
 use super::latency::Latency;
 use super::limit::{self, Limit};
 use super::pause::Pause;
@@ -51,20 +51,30 @@ impl Control {
     /// asked again ten times a second; until it tells, no client is let in.
     ///
     /// # Errors
-    /// What is wrong with the file of users.
-    pub fn begin<M: Memory>(&self, store: &Store<M>, config: &ServerConfig) -> Result<(), String> {
-        if let Err(Failure::Text(text)) = self.users.load(store, true) {
+    /// What is wrong with the file of users; that what all nodes are to know is to be kept by a node
+    /// that stays away longer than an operation waits.
+    pub fn begin<M: Memory>(
+        &self,
+        store: &Store<M>,
+        config: &ServerConfig,
+    ) -> Result<(), BindError> {
+        let load = || match self.users.load(store, true) {
+            Err(Failure::Store(error)) => Err(error),
+            done => Ok(done),
+        };
+        let loaded = store.waiting_for_members(load);
+        if let Err(Failure::Text(text)) = loaded.map_err(|why| BindError::Rack("users", why))? {
             let text = String::from_utf8_lossy(&text);
-            return Err(text.trim_start_matches("ERR ").to_owned());
+            let text = text.trim_start_matches("ERR ").to_owned();
+            return Err(BindError::Users(text));
         }
         let _ = self.users.refresh(store);
         // The same: the tick tries again, but for a limit that nobody else knows.
         let limited = match config.max_memory {
-            Some(bytes) => self.limit.set(store, bytes),
+            Some(bytes) => store.waiting_for_members(|| self.limit.set(store, bytes)),
             None => self.refresh_memory(store).or(Ok(())),
         };
-        limited.map_err(|error| format!("maxmemory: {error}"))?;
-        Ok(())
+        limited.map_err(|why| BindError::Rack("a limit of memory", why))
     }
 
     /// Learns how much the rack may keep, and which keys go.

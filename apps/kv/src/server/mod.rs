@@ -71,7 +71,7 @@ impl Server {
         let addr = config.addr;
         let commands = Index::new();
         let control = Control::new(&config, Arc::new(Catalog::new(&commands)));
-        control.begin(&store, &config).map_err(BindError::Users)?;
+        control.begin(&store, &config)?;
         let tls = config.load_tls()?;
         Self::start(store, config, commands, control, tls)
             .map_err(|error| BindError::at(addr, &error))
@@ -120,8 +120,7 @@ impl Server {
                 listeners.push(door);
                 let registries = polls.iter().map(|poll| poll.registry().try_clone());
                 let registries = registries.collect::<std::io::Result<Vec<_>>>()?;
-                let shipping = Shipping::new(&store, at, registries);
-                Some(shipping.map_err(std::io::Error::other)?)
+                Some(Shipping::new(&store, at, registries))
             }
             None => None,
         };

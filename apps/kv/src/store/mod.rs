@@ -139,6 +139,11 @@ impl<M: Memory> Store<M> {
         Ok(self.core.memory.confirm()?)
     }
 
+    /// Tries again while a node that it takes is away, as long as an operation waits for a bucket.
+    pub(crate) fn waiting_for_members<R>(&self, f: impl FnMut() -> Result<R>) -> Result<R> {
+        open::waiting_for_members(self.core.patience, f)
+    }
+
     /// What has died with nodes since the store was made, anywhere in the rack.
     pub fn losses(&self) -> Result<Losses> {
         self.core.losses()

@@ -154,15 +154,9 @@ fn name(node: u16) -> Vec<u8> {
 }
 
 impl Shipping {
-    /// The server of this node has a door at `door`; `registries`: of its workers.
-    ///
-    /// # Errors
-    /// The store's: the others cannot be told.
-    pub fn new<M: Memory>(
-        store: &Store<M>,
-        door: SocketAddr,
-        registries: Vec<Registry>,
-    ) -> Result<Self> {
+    /// The server of this node has a door at `door`; `registries`: of its workers. The others are
+    /// told if they can be: who is to know may be away now, and the tick tells them again.
+    pub fn new<M: Memory>(store: &Store<M>, door: SocketAddr, registries: Vec<Registry>) -> Self {
         // Keys that the system draws for its maps: what nobody can guess.
         let word = || u128::from(RandomState::new().hash_one(door));
         let token = word() << 64 | word();
@@ -185,8 +179,8 @@ impl Shipping {
             inside: AtomicUsize::new(0),
             served: AtomicU32::new(0),
         };
-        shipping.announce(store)?;
-        Ok(shipping)
+        let _ = shipping.announce(store);
+        shipping
     }
 
     /// Says where the door is, if that is not said: what was may have died with a node.
@@ -465,4 +459,41 @@ fn count<M: Memory>(
     stats.counts.ran(unit, catalog.units.len(), 1, took, failed);
     let command = shared.commands.at(shipped.position);
     keep_slow(shared, session, command, args, took);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name;
+    use crate::memory::HeapMemory;
+    use crate::{Options, Server, ServerConfig, Store};
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn where_a_door_is_is_said_again_when_that_is_lost() {
+        let options = Options {
+            buckets: 4,
+            ..Options::default()
+        };
+        let store = Store::open(HeapMemory::new(256, 1 << 20, 2), options).unwrap();
+        let config = ServerConfig {
+            addr: (Ipv4Addr::LOCALHOST, 0).into(),
+            links: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            ..ServerConfig::default()
+        };
+        let _server = Server::bind(store.clone(), config).unwrap();
+        let said = || {
+            let mut said = Vec::new();
+            let there = store.internal().get(&name(0), &mut said).unwrap();
+            there.then_some(said)
+        };
+        let first = said();
+        assert!(first.is_some());
+        assert!(store.internal().remove(&name(0)).unwrap());
+        let began = Instant::now();
+        while said() != first {
+            assert!(began.elapsed() < Duration::from_secs(60), "it is not said");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
 }

@@ -23,6 +23,7 @@ fn explain(error: &BindError) -> Failure {
         BindError::BadOption(_) => "see `rackmem kv --help` for what is possible",
         BindError::Tls(_) => "give certificates and a key in PEM: --tls-cert, --tls-key, --tls-ca",
         BindError::Users(_) => "mend the file of --aclfile; `ACL SAVE` shows its form",
+        BindError::Rack(..) => "start it again when the node is back",
         BindError::Io(_) => "choose another port, or --port 0 for any free one",
     };
     Failure::new(error.to_string(), next)
