@@ -67,8 +67,8 @@ impl Chores {
             .note(latency::Event::ExpireCycle, took, threshold);
     }
 
-    /// Says where commands may be sent, also while there is something to clean all the time. Until it
-    /// is said commands of others run where they are.
+    /// Says where commands may be sent, also while there is something to clean all the time.
+    /// Until it is said commands of others run where they are.
     fn announce<M: Memory>(&mut self, shared: &Shared<M>) {
         if let Some(shipping) = shared.shipping.as_ref()
             && self.announced.elapsed() >= ANNOUNCED

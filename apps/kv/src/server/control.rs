@@ -51,8 +51,8 @@ impl Control {
     /// asked again ten times a second; until it tells, no client is let in.
     ///
     /// # Errors
-    /// What is wrong with the file of users; that what all nodes are to know is to be kept by a node
-    /// that stays away longer than an operation waits.
+    /// What is wrong with the file of users; that what all nodes are to know is to be kept by a
+    /// node that stays away longer than an operation waits.
     pub fn begin<M: Memory>(
         &self,
         store: &Store<M>,
