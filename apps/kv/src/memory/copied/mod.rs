@@ -1,16 +1,12 @@
 //! A rack's memory with copies: a store in it outlives any node.
 //!
 //! All of it is one coherent region that a group keeps, and whose writes all survive
-//! ([`rackmem::Survives::Writes`]): what has returned is with a majority. Nothing here is kept
-//! anywhere else, so a node that dies takes along what it had begun and nothing more.
+//! ([`rackmem::Survives::Writes`]): what has returned is with a majority. Nothing that is
+//! read is kept anywhere else, so a node that dies takes along what it had begun, and free memory
+//! that it had kept for what it would have begun next:
 //!
-//! ```text
-//! block 0     0 next: u64              first byte never handed out
-//!             8 changes: u64           of this block: whoever saw an older one looks again
-//!            16 region, its bytes and type: u64 × 3
-//!            40 free: [u64; 40]        by size, a power of two: first of a list
-//! block 1..   what is handed out
-//! ```
+//! - `book.rs`: what is handed out;
+//! - `magazine.rs`: what a process has freed and takes first.
 //!
 //! A page is behind a lock of an [`RwLockArray`] in that region: readers inside together, or one
 //! writer, and the page travels with the lock. A writer who has changed it leaves when a majority
@@ -18,31 +14,26 @@
 //! What a thread inside has freed is handed out again only after the page that does not name it any
 //! more is written.
 
+mod book;
+mod magazine;
+
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rackmem::locked::RwLockArray;
 use rackmem::window::{Window, WindowMut};
 use rackmem::{Node, Region, RegionSpec, Survives, check_kv_copies};
 
+use self::book::Book;
 use super::{Access, LONGEST_PAGE, Memory, MemoryError, NodeInside, Pages};
 
-const NEXT: usize = 0;
-const CHANGES: usize = 8;
-const REGION: usize = 16;
-const FREE: usize = 40;
-const CLASSES: usize = 40;
-/// Bytes of block 0 in use.
-const ROOT: usize = FREE + 8 * CLASSES;
-/// The smallest piece.
-const PIECE: usize = 64;
 /// Of the longest page, or a block, what is kept for the record of its lock: more than it takes, so
 /// that a page is a multiple of it.
 const RECORD: usize = 64;
 /// How long a thread that leaves tries to have a majority have the page.
 const LEAVING: Duration = Duration::from_secs(30);
 
-const _: () = assert!(ROOT <= 512);
 const _: () = assert!(RwLockArray::room_in_region(LONGEST_PAGE - RECORD) == LONGEST_PAGE);
 
 thread_local! {
@@ -59,8 +50,7 @@ thread_local! {
 pub struct CopiedMemory {
     node: Node,
     region: Region,
-    base: u64,
-    len: u64,
+    book: Arc<Book>,
 }
 
 impl CopiedMemory {
@@ -95,11 +85,11 @@ impl CopiedMemory {
         check_kv_copies(copies, node.nodes()).map_err(MemoryError::Copies)?;
         let spec = RegionSpec::new(name, bytes).copies(copies);
         let region = node.create_region(&spec.survives(Survives::Writes))?;
+        let book = Book::new(node.clone(), region.addr(), region.bytes());
         Ok(CopiedMemory {
             node: node.clone(),
-            base: region.addr(),
-            len: region.bytes() as u64,
             region,
+            book: Arc::new(book),
         })
     }
 
@@ -121,97 +111,13 @@ impl CopiedMemory {
     fn block(&self) -> usize {
         self.node.block_size()
     }
-
-    /// Which list a piece of so many bytes is of.
-    fn class(len: usize) -> Option<usize> {
-        let class = len.max(PIECE).checked_next_power_of_two()?.trailing_zeros() as usize;
-        (class < CLASSES).then_some(class)
-    }
-
-    /// Bytes never handed out, at the beginning of a block or of a piece of this size.
-    fn carve(&self, view: &mut WindowMut<'_>, bytes: usize) -> Option<u64> {
-        let block = self.block() as u64;
-        let align = match bytes.is_power_of_two() {
-            true => block.min(bytes as u64),
-            false => block,
-        };
-        let at = view.u64(NEXT).max(block).next_multiple_of(align);
-        let end = at
-            .checked_add(bytes as u64)
-            .filter(|end| *end <= self.len)?;
-        view.set_u64(NEXT, end);
-        view.set_u64(CHANGES, view.u64(CHANGES) + 1);
-        Some(self.base + at)
-    }
-
-    fn fresh(&self, bytes: usize) -> Result<u64, MemoryError> {
-        let carved = self
-            .node
-            .update(self.base, ROOT, |view| self.carve(view, bytes))?;
-        carved.ok_or(MemoryError::OutOfMemory)
-    }
-
-    /// A piece from the list of its size, or one that was never handed out.
-    fn take(&self, len: usize) -> Result<u64, MemoryError> {
-        let class = Self::class(len).ok_or(MemoryError::OutOfMemory)?;
-        let list = FREE + 8 * class;
-        loop {
-            let look = |view: &Window<'_>| (view.u64(CHANGES), view.u64(list));
-            let (changes, head) = self.node.snapshot(self.base, ROOT, look)?;
-            let next = match head {
-                0 => 0,
-                head => self.node.load(head)?,
-            };
-            let taken = self.node.update(self.base, ROOT, |view| {
-                if view.u64(CHANGES) != changes {
-                    return None;
-                }
-                if head == 0 {
-                    return Some(self.carve(view, 1 << class));
-                }
-                view.set_u64(list, next);
-                view.set_u64(CHANGES, changes + 1);
-                Some(Some(head))
-            })?;
-            if let Some(piece) = taken {
-                return piece.ok_or(MemoryError::OutOfMemory);
-            }
-        }
-    }
-
-    fn put_back(&self, addr: u64, len: usize) -> Result<(), MemoryError> {
-        let class = Self::class(len).ok_or(MemoryError::OutOfMemory)?;
-        let list = FREE + 8 * class;
-        loop {
-            let head = self.node.snapshot(self.base, ROOT, |view| view.u64(list))?;
-            self.node.store(addr, head)?;
-            let put = self.node.update(self.base, ROOT, |view| {
-                let same = view.u64(list) == head;
-                if same {
-                    view.set_u64(list, addr);
-                    view.set_u64(CHANGES, view.u64(CHANGES) + 1);
-                }
-                same
-            })?;
-            if put {
-                return Ok(());
-            }
-        }
-    }
-
-    /// The region that there is: where, of how many bytes and which type.
-    fn known_region(&self) -> Result<[u64; 3], MemoryError> {
-        Ok(self.node.snapshot(self.base, ROOT, |view| {
-            std::array::from_fn(|at| view.u64(REGION + 8 * at))
-        })?)
-    }
 }
 
 /// What a thread has freed inside, when it is inside of no page any more; `kept`: a majority has
 /// the pages that do not name it. What cannot be put back stays unused.
 fn put_freed_back(memory: &CopiedMemory, kept: bool) {
     let freed = FREED.take();
-    let back = |(addr, len): &(u64, usize)| memory.put_back(*addr, *len).is_ok();
+    let back = |(addr, len): &(u64, usize)| memory.book.give(*addr, *len).is_ok();
     let _ = kept && freed.iter().all(back);
 }
 
@@ -312,47 +218,27 @@ impl Memory for CopiedMemory {
     }
 
     fn alloc(&self, len: usize) -> Result<u64, MemoryError> {
-        self.take(len)
+        self.book.take(len)
     }
 
     fn alloc_on(&self, _: u16, len: usize) -> Result<u64, MemoryError> {
-        self.take(len)
+        self.book.take(len)
     }
 
     fn alloc_pages(&self, _: u16, count: usize) -> Result<u64, MemoryError> {
-        self.fresh(Self::bytes_of_pages(count, self.block()))
+        self.book.fresh(Self::bytes_of_pages(count, self.block()))
     }
 
     fn free(&self, addr: u64, len: usize) -> Result<(), MemoryError> {
         if INSIDE.get() == 0 {
-            return self.put_back(addr, len);
+            return self.book.give(addr, len);
         }
         FREED.with_borrow_mut(|freed| freed.push((addr, len)));
         Ok(())
     }
 
     fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64, MemoryError> {
-        let bytes = len.next_multiple_of(self.block());
-        let mut known = self.known_region()?;
-        if known[0] == 0 {
-            let fresh = self.fresh(bytes)?;
-            known = self.node.update(self.base, ROOT, |view| {
-                if view.u64(REGION) == 0 {
-                    let words = [fresh, len as u64, type_hash];
-                    for (at, word) in words.into_iter().enumerate() {
-                        view.set_u64(REGION + 8 * at, word);
-                    }
-                }
-                std::array::from_fn(|at| view.u64(REGION + 8 * at))
-            })?;
-        }
-        match known[1..] == [len as u64, type_hash] {
-            true => Ok(known[0]),
-            false => Err(MemoryError::Mismatch(format!(
-                "{name} has {} bytes, {len} asked for",
-                known[1]
-            ))),
-        }
+        self.book.region(name, len, type_hash)
     }
 
     fn page_bytes(&self) -> usize {
@@ -360,7 +246,7 @@ impl Memory for CopiedMemory {
     }
 
     fn pages(&self, addr: u64, count: usize, len: usize) -> Result<CopiedPages, MemoryError> {
-        let at = (addr - self.base) as usize;
+        let at = (addr - self.region.addr()) as usize;
         Ok(CopiedPages {
             memory: self.clone(),
             locks: RwLockArray::in_region(&self.region, at, count, len)?,
