@@ -2,8 +2,8 @@
 //! values are put there, and nobody else is asked. A change of the book takes a majority round trip
 //! or more, and most changes of a value free as much as they take.
 //!
-//! What is in here when the process dies is never handed out again. So there is a bound, by the size
-//! of the memory; a process that ends gives it back.
+//! What is in here when the process dies is never handed out again. So there is a bound,
+//! by the size of the memory; a process that ends gives it back.
 
 use super::book::CLASSES;
 
