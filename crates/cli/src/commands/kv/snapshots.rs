@@ -6,7 +6,7 @@ use clap::Args;
 use rackmem_kv::Store;
 use rackmem_kv::memory::Memory;
 use rackmem_kv::rdb::Reader;
-use rackmem_kv::snapshot::{self, LoadCause, LoadInto, Loaded, Moment};
+use rackmem_kv::snapshot::{self, LoadCause, LoadError, LoadInto, Loaded, Moment};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -99,8 +99,7 @@ impl SnapshotArgs {
                 _ => {
                     return Err(Failure::new(
                         format!("--load: {shown}: {error}"),
-                        "repair or replace the file; a rack of processes keeps what was loaded, \
-                         FLUSHALL removes it",
+                        next(&error),
                     ));
                 }
             },
@@ -122,6 +121,22 @@ impl SnapshotArgs {
         })?;
         eprintln!("saved {} keys to {}", saved.keys, file.display());
         Ok(())
+    }
+}
+
+/// What to do about a file that was not loaded whole.
+fn next(error: &LoadError) -> &'static str {
+    match &error.cause {
+        LoadCause::Store(error) if error.is_node_lost() => {
+            "when the node is back, remove what was loaded (FLUSHALL) and start this one again"
+        }
+        LoadCause::Store(_) => {
+            "see `rackmem kv --help` for memory; what was loaded stays until FLUSHALL"
+        }
+        _ => {
+            "repair or replace the file; a rack of processes keeps what was loaded, \
+             FLUSHALL removes it"
+        }
     }
 }
 
@@ -152,6 +167,7 @@ fn tell(loaded: &Loaded, path: &Path) {
 mod tests {
     use super::*;
     use rackmem::Rack;
+    use rackmem_kv::memory::MemoryError;
 
     fn args(load: &Path, save_to: Option<&Path>) -> SnapshotArgs {
         SnapshotArgs {
@@ -189,5 +205,21 @@ mod tests {
                 .is_err()
         );
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_to_do_depends_on_whether_the_file_or_a_node_is_at_fault() {
+        let of = |cause| {
+            next(&LoadError {
+                offset: 0,
+                key: None,
+                cause,
+            })
+        };
+        let away = MemoryError::NodeLost(2);
+        assert!(of(LoadCause::Store(away.into())).contains("the node is back"));
+        let full = MemoryError::OutOfMemory;
+        assert!(of(LoadCause::Store(full.into())).contains("memory"));
+        assert!(of(LoadCause::Database(99)).contains("file"));
     }
 }
