@@ -221,6 +221,17 @@ impl Mutation {
             .chain(locks)
             .chain(node)
             .chain(Self::OF_COPIES)
+            .chain(Self::OF_REMOVALS_IN_WORLDS)
+    }
+
+    /// Whether only worlds with copies show it.
+    pub fn is_of_copies(self) -> bool {
+        Self::OF_COPIES.contains(&self) || self.is_of_removals()
+    }
+
+    /// Whether only worlds in which regions are removed show it.
+    pub fn is_of_removals(self) -> bool {
+        Self::OF_REMOVALS_IN_WORLDS.contains(&self)
     }
 
     /// Those of homes that groups keep: only worlds with copies show them.

@@ -109,10 +109,13 @@ pub struct WorldArgs {
     /// Exclude failures by their numbers in the plan, as printed in a trace
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..64))]
     omit: Vec<u8>,
-    /// Plant a defect, to see a counterexample; an unknown NAME lists them
+    /// Plant a defect, to see a counterexample, in worlds that have what it is about; an unknown NAME lists them
     #[arg(long, value_name = "NAME", value_parser = defect)]
     defect: Option<Mutation>,
 }
+
+/// Removals in a world of a defect of theirs.
+const REMOVALS: u32 = 4;
 
 fn defect(name: &str) -> Result<Mutation, String> {
     let found = Mutation::played().find(|mutation| mutation.name() == name);
@@ -209,6 +212,7 @@ impl WorldArgs {
 
     /// What single options make of it, in the sizes of worlds without others.
     fn of_options(&self) -> Config {
+        let is_of = |what: fn(Mutation) -> bool| self.defect.is_some_and(what);
         Config {
             rack: match self.rack {
                 RackKind::Switch => Owners::LARGE_SWITCH,
@@ -219,7 +223,13 @@ impl WorldArgs {
             },
             copies: match self.rack {
                 RackKind::ReplicatedHome | RackKind::ReplicatedHomeSwitch => 3,
+                _ if is_of(Mutation::is_of_copies) => 3,
                 _ => 0,
+            },
+            removals: if is_of(Mutation::is_of_removals) {
+                REMOVALS
+            } else {
+                0
             },
             faults: match self.faults {
                 FaultKind::None => Faults::NONE,
@@ -360,6 +370,12 @@ mod tests {
         assert!(config.removals == 4 && !args.removes_nothing());
         assert_eq!(parse(&args.again(&config)).config(), config);
         assert!(parse("--removals 1").removes_nothing());
+        // A defect brings what it is about.
+        let args = parse("--defect keep-removed");
+        let config = args.config();
+        assert!(config.removals == REMOVALS && !args.removes_nothing());
+        assert_eq!(parse(&args.again(&config)).config(), config);
+        assert_eq!(parse("--defect say-home-early").config().copies, 3);
     }
 
     #[test]
