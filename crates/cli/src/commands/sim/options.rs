@@ -109,7 +109,7 @@ pub struct WorldArgs {
     /// Exclude failures by their numbers in the plan, as printed in a trace
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..64))]
     omit: Vec<u8>,
-    /// Plant a defect, to see a counterexample, in worlds that have what it is about; an unknown NAME lists them
+    /// Plant a defect, in worlds with what it is about; an unknown NAME lists them
     #[arg(long, value_name = "NAME", value_parser = defect)]
     defect: Option<Mutation>,
 }
