@@ -1,6 +1,6 @@
 //! What a coordinator makes of what nodes' homes say.
 
-use crate::rack::Rack;
+use crate::rack::{Rack, object};
 use rackmem_proto::sabre::transaction::Used;
 use rackmem_proto::sabre::{Outcome, Ref};
 use rackmem_proto::wire::{Contract, Copyset, Dest, HomeId, Kind, NodeId, Reason};
@@ -65,4 +65,27 @@ fn a_decided_transaction_does_not_wait_for_a_home_whose_memory_is_gone() {
         rack.hears(&commit[1], committed);
         assert_eq!(rack.ended(), Some(Outcome::Committed));
     }
+}
+
+/// A node may be the keeper and one of the homes, and packets come twice.
+#[test]
+fn a_copy_of_a_keepers_answer_ends_no_home_of_its_node() {
+    let mut rack = Rack::new(None);
+    let kept = Used {
+        object: object(0),
+        read: None,
+        write: Some(&[1; 8]),
+    };
+    let lock = rack.commit(&[plain(0, None), kept]);
+    let call = rack.hears(&lock[0], (Kind::TxLockAck, Reason::None));
+    let answers = rack.serve(&call[0]).unwrap();
+    let came = |rack: &mut Rack| {
+        let (own, _) = answers[0].split();
+        rack.coordinates(|sabre, fx| sabre.packet(&answers[0].header, &own, 0, fx))
+    };
+    let end = came(&mut rack);
+    came(&mut rack);
+    assert_eq!(rack.ended(), None, "its home has said nothing");
+    rack.hears(&end[0], (Kind::TxCommitAck, Reason::None));
+    assert_eq!(rack.ended(), Some(Outcome::Committed));
 }

@@ -243,8 +243,11 @@ impl Transaction {
                 }
             }
             (Phase::Ending(left, why), Kind::TxCommitAck) => {
-                let mut parts = self.plan.parts.iter();
-                let nth = parts.position(|part| part.home().0 == header.sender);
+                // Not a copy of what a keeper has answered whose node is one of the homes.
+                let is_of = |part: &PartOf| {
+                    part.home() == header.tag.home() && part.home().is_of(header.sender)
+                };
+                let nth = self.plan.parts.iter().position(is_of);
                 let Some(nth) = nth.filter(|nth| left >> nth & 1 == 1) else {
                     return Step::Nothing;
                 };
