@@ -75,8 +75,7 @@ pub unsafe extern "C" fn rm_transaction_read(
 }
 
 /// Replaces an object when the transaction takes effect, and not before. A transaction has at most
-/// 64 objects, and writes at most a MiB. It writes objects without copies, or objects with copies
-/// and at most 63,984 bytes (RM_ARGUMENT with the code "not-together" otherwise).
+/// 64 objects, and writes at most a MiB, and of that at most 63,984 bytes to objects with copies.
 ///
 /// # Safety
 /// `run` is what the body got; `object` is a handle; `len` bytes may be read at `from`.

@@ -5,7 +5,7 @@
 
 use crate::dice::Dice;
 use rackmem_proto::sabre::transaction::{
-    Entry, MAX_CONTENT, MAX_OBJECTS, MAX_OPEN, Parts, Plan, decode,
+    Entry, MAX_CONTENT, MAX_OBJECTS, MAX_OPEN, NOT_WRITTEN, Parts, Plan, decode,
 };
 use rackmem_proto::sabre::{
     Book, Bytes, Command, Effects, GRANULE, HEADER, Known, Lane, MANY, MAX_BYTES, Memory, Meta,
@@ -410,7 +410,7 @@ fn step(dice: &mut Dice<'_>, rack: &mut ObjectRack) {
                     .into_iter()
                     .for_each(|record| sabre.hear(record));
                 sabre.hear(told);
-                sabre.settle(gone, fx);
+                sabre.settle(fx);
             });
         }
         10 => {
@@ -468,7 +468,19 @@ fn parts(dice: &mut Dice<'_>, objects: &[Ref]) -> (Parts, Vec<(Ref, u64)>) {
         };
         all.insert(object.tag, (entry, vec![dice.byte(); len as usize]));
     }
-    let parts = Parts::new(all.values().map(|(entry, content)| (*entry, &content[..])));
+    // An object with copies that is written beside them, mostly of no region that is there.
+    let tag = HomeId::of_group(0).start().under(Contract::Object);
+    let decider = Entry {
+        object: Ref { tag, generation: 0 },
+        expected: 0,
+        len: NOT_WRITTEN,
+    };
+    let deciders = dice.one_in(2).then_some(decider);
+    let all = all.values();
+    let parts = Parts::new(
+        all.map(|(entry, content)| (*entry, &content[..])),
+        deciders.as_slice(),
+    );
     let reads = match dice.one_in(2) {
         true => Vec::new(),
         false => objects.iter().map(|object| (*object, 2)).collect(),

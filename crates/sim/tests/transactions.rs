@@ -47,6 +47,8 @@ const NOTICED: &[(Defect, &str, &str)] = &[
     (Defect::UnlockTwice, "object-two-releases", RISE),
     (Defect::KeepDeadLocks, "object-coordinator-dies", LOCKED),
     (Defect::CommitAtOneHome, "object-coordinator-dies", ALL),
+    (Defect::ReleaseInDoubt, "object-mixed-coordinator-dies", ALL),
+    (Defect::CommitInDoubt, "object-mixed-coordinator-dies", ALL),
 ];
 
 #[test]

@@ -68,8 +68,8 @@ impl<H: ObjectHost> Protocol<H> for Objects {
         host.objects(|sabre, _| sabre.hear(record));
     }
 
-    fn settle(host: &mut H, change: &Change) {
-        host.objects(|sabre, fx| sabre.settle(change.gone, fx));
+    fn settle(host: &mut H, _change: &Change) {
+        host.objects(|sabre, fx| sabre.settle(fx));
     }
 
     fn resume(host: &mut H) {

@@ -160,4 +160,9 @@ defects! {
     KeepDeadLocks,
     /// A home releases what a dead coordinator has locked, and another home has committed.
     CommitAtOneHome,
+    /// A home releases what a dead coordinator has locked beside objects with copies, without a
+    /// question to their keeper.
+    ReleaseInDoubt,
+    /// The same, and it commits it.
+    CommitInDoubt,
 }

@@ -46,11 +46,11 @@ pub use operation::{ANEW, BURST, Command, Heard, Known, Lane, Operation, Outcome
 pub use retry::{Attempts, Next, Retry, Then};
 pub use section::{Section, Sender, Values, Words};
 
-use self::transaction::{Plan, Step, Transaction};
+use self::transaction::{ENDED, Plan, Step, Transaction, ask_whether_ended, slot_in_doubt};
 use crate::call::Ticks;
 use crate::wire::{
-    Contract, Copyset, Header, HomeId, MAX_REQUESTERS, NodeId, Own, Reason, Record, RequesterId,
-    Seq,
+    Contract, Copyset, Header, HomeId, Kind, MAX_REQUESTERS, NodeId, Own, Reason, Record,
+    RequesterId, Seq,
 };
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -97,17 +97,30 @@ struct Slot {
     pace: Ticks,
     /// The transaction that is to end here, with its thread or without.
     transaction: Option<Transaction>,
+    /// Homes in which something is in doubt that an earlier life of the node has begun here.
+    earlier: Copyset,
 }
 
 impl Slot {
-    /// Asks for everything that has not ended.
-    fn ask(&mut self, slot: u8, (who, forms): (Who, &Forms), fx: &mut impl Effects) {
-        for operation in self.lanes.iter_mut().flatten() {
-            let by_granules = forms.is_by_granules(operation.command().tag().home());
-            operation.ask(slot, who, by_granules, fx);
+    /// Asks for everything that has not ended. `told`: all homes have reported what is in doubt.
+    fn ask(&mut self, (who, told): (Who, bool), forms: &Forms, fx: &mut impl Effects) {
+        for home in self.earlier.iter() {
+            ask_whether_ended(home, who, fx);
         }
-        if let Some(transaction) = &self.transaction {
-            transaction.ask(who, fx);
+        let may_keeper = told && self.earlier.is_empty();
+        for operation in self.lanes.iter_mut().flatten() {
+            let home = operation.command().tag().home();
+            if home.is_own() || may_keeper {
+                operation.ask(who.0.slot as u8, who, forms.is_by_granules(home), fx);
+            }
+        }
+        self.ask_transaction((who, told), fx);
+    }
+
+    fn ask_transaction(&self, (who, told): (Who, bool), fx: &mut impl Effects) {
+        let transaction = self.transaction.as_ref();
+        if let Some(transaction) = transaction.filter(|_| self.earlier.is_empty()) {
+            transaction.ask((who, told), fx);
         }
     }
 
@@ -116,15 +129,11 @@ impl Slot {
     }
 
     /// What a step of the transaction has come to.
-    fn follow(&mut self, step: Step, who: (RequesterId, u32), fx: &mut impl Effects) {
+    fn follow(&mut self, step: Step, (who, told): (Who, bool), fx: &mut impl Effects) {
         match step {
             Step::Nothing => return,
             Step::News => {}
-            Step::Onward => {
-                if let Some(transaction) = &self.transaction {
-                    transaction.ask(who, fx);
-                }
-            }
+            Step::Onward => self.ask_transaction((who, told), fx),
             Step::Ended(outcome) => {
                 self.transaction = None;
                 fx.done(Transaction::lane(who.0.slot as u8), outcome);
@@ -155,6 +164,8 @@ pub struct Sabre {
     slots: Vec<Slot>,
     /// The nodes that the epoch began with.
     members: Copyset,
+    /// All homes have reported, and so which of these slots' calls keepers are to remember.
+    told: bool,
     forms: Forms,
     /// Who has answered its reads.
     pub reads: ReadsDone,
@@ -170,6 +181,7 @@ impl Sabre {
             kept: KeptObjects::default(),
             slots: Vec::new(),
             members: Copyset::EMPTY,
+            told: true,
             forms: Forms::default(),
             reads: ReadsDone::default(),
         }
@@ -181,6 +193,11 @@ impl Sabre {
             slot: slot.into(),
         };
         (id, self.incarnation)
+    }
+
+    /// Who a slot is, and whether it may ask keepers.
+    fn asker(&self, slot: u8) -> (Who, bool) {
+        (self.who(slot), self.told)
     }
 
     /// A thread asks for something, in a slot in which nothing is under way.
@@ -198,7 +215,7 @@ impl Sabre {
     }
 
     fn begin(&mut self, slot: u8, all: impl Iterator<Item = Command>, fx: &mut impl Effects) {
-        let who = self.who(slot);
+        let who = self.asker(slot);
         let Some(row) = self.row(slot) else {
             return;
         };
@@ -209,7 +226,7 @@ impl Sabre {
         }
         row.pace.reset();
         if let Some(row) = self.slots.get_mut(usize::from(slot)) {
-            row.ask(slot, (who, &self.forms), fx);
+            row.ask(who, &self.forms, fx);
         }
     }
 
@@ -230,12 +247,12 @@ impl Sabre {
         row.is_none_or(|row| row.transaction.is_none())
     }
 
-    /// Whether this slot may ask a keeper for something: one that has a transaction there answers
-    /// that, or nothing that is older than what it was asked last.
+    /// Whether this slot may ask a keeper for something: it remembers one call of a requester, and
+    /// a transaction's for as long as homes may have to ask for that.
     pub fn may_ask_keeper(&self, slot: u8) -> bool {
         let row = self.slots.get(usize::from(slot));
         let transaction = row.and_then(|row| row.transaction.as_ref());
-        !transaction.is_some_and(Transaction::is_at_keeper)
+        !transaction.is_some_and(Transaction::needs_keeper)
     }
 
     /// The homes that the transaction of this slot concerns.
@@ -253,7 +270,7 @@ impl Sabre {
 
     /// A thread commits a transaction, in a slot where none is under way. False: one is.
     pub fn transact(&mut self, slot: u8, plan: Plan, fx: &mut impl Effects) -> bool {
-        let who = self.who(slot);
+        let who = self.asker(slot);
         let Some(row) = self.row(slot).filter(|row| row.transaction.is_none()) else {
             return false;
         };
@@ -267,7 +284,7 @@ impl Sabre {
     /// The thread in this slot does not wait for its transaction any longer: whether that may take
     /// effect. What it has locked is released, if it is not decided.
     pub fn leave(&mut self, slot: u8, fx: &mut impl Effects) -> bool {
-        let who = self.who(slot);
+        let who = self.asker(slot);
         let Some(row) = self.row(slot) else {
             return false;
         };
@@ -290,35 +307,40 @@ impl Sabre {
     /// What is due every few round trips: packets may have been lost, and epochs may have begun.
     pub fn tick(&mut self, fx: &mut impl Effects) {
         for at in 0..self.slots.len() {
-            let who = self.who(at as u8);
+            let who = self.asker(at as u8);
             let row = &mut self.slots[at];
             if !row.is_idle() && row.pace.tick() {
-                row.ask(at as u8, (who, &self.forms), fx);
+                row.ask(who, &self.forms, fx);
             }
         }
+        self.home.tick_in_doubt(self.who(0), fx);
     }
 
     /// All homes serve in a new epoch: what was asked in the last one was dropped.
     pub fn resume(&mut self, fx: &mut impl Effects) {
         for at in 0..self.slots.len() {
-            let who = self.who(at as u8);
+            let who = self.asker(at as u8);
             let row = &mut self.slots[at];
             row.pace.reset();
-            row.ask(at as u8, (who, &self.forms), fx);
+            row.ask(who, &self.forms, fx);
         }
+        self.home.ask_in_doubt(self.who(0), fx);
     }
 
     /// Asks again for what is under way in a slot, where nothing else does.
     pub fn ask_again(&mut self, slot: u8, fx: &mut impl Effects) {
-        let who = self.who(slot);
+        let who = self.asker(slot);
         if let Some(row) = self.slots.get_mut(usize::from(slot)) {
-            row.ask(slot, (who, &self.forms), fx);
+            row.ask(who, &self.forms, fx);
         }
     }
 
     /// An epoch begins with these nodes.
     pub fn enter(&mut self, members: Copyset) {
-        self.members = members;
+        (self.members, self.told) = (members, false);
+        for row in &mut self.slots {
+            row.earlier = Copyset::EMPTY;
+        }
         self.kept.enter();
     }
 
@@ -332,7 +354,7 @@ impl Sabre {
 
     /// The transaction of this slot does not wait for these homes, whose memory is gone.
     pub fn lose(&mut self, slot: u8, gone: Copyset, fx: &mut impl Effects) {
-        let who = self.who(slot);
+        let who = self.asker(slot);
         if let Some(row) = self.slots.get_mut(usize::from(slot)) {
             let transaction = row.transaction.as_mut();
             let step = transaction.map_or(Step::Nothing, |tx| tx.forget(gone));
@@ -347,12 +369,18 @@ impl Sabre {
 
     /// Another home has reported this.
     pub fn hear(&mut self, record: Record) {
-        self.home.participant.hear(record);
+        let Some((slot, home)) = slot_in_doubt(record) else {
+            return self.home.participant.hear(record);
+        };
+        if let Some(row) = self.row(slot) {
+            row.earlier = row.earlier.with(home);
+        }
     }
 
-    /// All homes have reported, and these nodes are gone.
-    pub fn settle(&mut self, gone: Copyset, fx: &mut impl Effects) {
-        self.home.settle_transactions(gone, fx);
+    /// All homes have reported.
+    pub fn settle(&mut self, fx: &mut impl Effects) {
+        self.told = true;
+        self.home.settle_transactions(fx);
         self.kept.serve();
     }
 
@@ -368,10 +396,24 @@ impl Sabre {
         let ours = self.who(slot as u8) == (header.requester, header.incarnation);
         // What was refused may have an address that is under no contract.
         let object = header.tag.is_under(Contract::Object) || header.reason != Reason::None;
-        let who = self.who(slot as u8);
+        let who = self.asker(slot as u8);
+        if header.kind == Kind::TxLockAck && !header.tag.home().is_own() {
+            if ours {
+                self.home.hear_outcome(header, own, fx);
+            }
+            return;
+        }
         let Some(row) = self.slots.get_mut(usize::from(slot)) else {
             return;
         };
+        if header.seq == ENDED && ours && header.kind == Kind::TxCommitAck {
+            row.earlier = row.earlier.without(header.sender);
+            if row.earlier.is_empty() {
+                row.pace.reset();
+                row.ask(who, &self.forms, fx);
+            }
+            return;
+        }
         let number = row.transaction.as_ref().map(Transaction::number);
         if ours && object && number == Some(header.seq) {
             let transaction = row.transaction.as_mut();
@@ -400,7 +442,7 @@ impl Sabre {
             Heard::News => row.pace.reset(),
             Heard::More => {
                 let by_granules = self.forms.is_by_granules(home);
-                operation.ask(lane.slot, who, by_granules, fx);
+                operation.ask(lane.slot, who.0, by_granules, fx);
                 row.pace.reset();
             }
             Heard::Ended(outcome) => {
@@ -421,12 +463,19 @@ impl Sabre {
 
     /// Everything that decides what it will do, but when.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
-        (self.me, self.incarnation, self.members).hash(into);
+        (self.me, self.incarnation, self.members, self.told).hash(into);
         self.home.fingerprint(into);
         self.kept.fingerprint(into);
         self.forms.hash(into);
         for slot in &self.slots {
-            (slot.number, &slot.lanes, &slot.transaction).hash(into);
+            let Slot {
+                number,
+                lanes,
+                transaction,
+                earlier,
+                ..
+            } = slot;
+            (number, lanes, transaction, earlier).hash(into);
         }
     }
 }

@@ -86,6 +86,9 @@ fn a_copy_of_a_keepers_answer_ends_no_home_of_its_node() {
     let end = came(&mut rack);
     came(&mut rack);
     assert_eq!(rack.ended(), None, "its home has said nothing");
+    // A home may have to ask what came of it, and a row has room for one call.
+    assert!(!rack.coordinator.sabre.may_ask_keeper(0));
     rack.hears(&end[0], (Kind::TxCommitAck, Reason::None));
+    assert!(rack.coordinator.sabre.may_ask_keeper(0));
     assert_eq!(rack.ended(), Some(Outcome::Committed));
 }

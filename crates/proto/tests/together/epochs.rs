@@ -30,7 +30,7 @@ fn a_line_of_an_ended_epoch_says_nothing_and_the_question_stands() {
     let first = ask(keeper, 1);
     section(keeper, (2, None), (0, &[]), |sabre, fx| {
         sabre.enter(Copyset::EMPTY);
-        sabre.settle(Copyset::EMPTY, fx);
+        sabre.settle(fx);
     });
     let Some(Need::Line(line)) = ask(keeper, 2) else {
         panic!("a keeper asks for what it has not heard in its epoch");

@@ -4,6 +4,7 @@
 
 mod calls;
 mod coordinator;
+mod doubts;
 mod epochs;
 mod rack;
 mod records;

@@ -78,13 +78,23 @@ impl Words for &mut Places {
 pub struct Node {
     id: NodeId,
     pub sabre: Sabre,
-    values: Values,
+    pub values: Values,
     places: Places,
 }
 
 impl Node {
     fn new(id: NodeId, laid: &[Laid]) -> Node {
-        let mut sabre = Sabre::new((id, 1), Book::new(HomeId::of(id), 0, 1));
+        Node::of_life((id, 1), laid)
+    }
+
+    /// An object's version, and its first byte.
+    pub fn first_of(&mut self, object: Tag) -> (u64, u8) {
+        let place = self.places.0.entry(object).or_default();
+        (place.version, place.bytes.first().copied().unwrap_or(0))
+    }
+
+    pub fn of_life((id, life): (NodeId, u32), laid: &[Laid]) -> Node {
+        let mut sabre = Sabre::new((id, life), Book::new(HomeId::of(id), 0, 1));
         for (group, laid) in (0..).zip(laid) {
             sabre.kept.lay_out(group, *laid);
         }
@@ -101,14 +111,14 @@ impl Node {
 pub struct Rack {
     pub lines: BTreeMap<Tag, Vec<u8>>,
     pub keeper: Node,
-    coordinator: Node,
+    pub coordinator: Node,
     pub epoch: u32,
     pub broken: Option<Defect>,
     /// Lines that a majority has before the keeper dies.
     pub stores: usize,
     pub stored: Vec<Tag>,
     /// What the home of each group has of objects.
-    laid: Vec<Laid>,
+    pub laid: Vec<Laid>,
     /// A group without a majority.
     pub alone: Option<u16>,
 }
@@ -123,6 +133,9 @@ pub fn laid(first: u32, base: u64, is_there: bool) -> Laid {
         layout,
     }
 }
+
+/// What a section acts by.
+pub type Fx<'s, 'p> = Section<'s, &'p mut Places>;
 
 pub fn section<R>(
     node: &mut Node,
@@ -245,7 +258,7 @@ impl Rack {
         let now = (self.epoch, self.broken);
         section(&mut self.keeper, now, (0, &[]), |sabre, fx| {
             sabre.enter(Copyset::EMPTY);
-            sabre.settle(Copyset::EMPTY, fx);
+            sabre.settle(fx);
         });
         self.coordinates(|sabre, fx| sabre.resume(fx))
     }
@@ -265,7 +278,7 @@ impl Rack {
     }
 
     pub fn commit(&mut self, used: &[Used<'_>]) -> Vec<Parcel> {
-        let (plan, mut parts) = Plan::of(used).unwrap();
+        let (plan, mut parts) = Plan::of(used);
         self.coordinator.values.begin_transaction(0, 0, &mut parts);
         self.coordinates(|sabre, fx| assert!(sabre.transact(0, plan, fx)))
     }

@@ -76,7 +76,6 @@ const KINDS: &[(ErrorKind, &[&str])] = &[
             "object-too-large",
             "too-many-bytes",
             "small-buffer",
-            "not-together",
         ],
     ),
     (

@@ -297,10 +297,6 @@ fn transaction() -> Vec<TransactionError> {
         TransactionError::GivenUp { why },
         TransactionError::Undecided { why },
         TransactionError::TooManyObjects { most: 64 },
-        TransactionError::NotTogether {
-            addr: 64,
-            other: 128,
-        },
         TransactionError::TooManyBytes { len: 9, most: 8 },
     ]
 }

@@ -44,13 +44,6 @@ pub enum TransactionError {
         /// Objects that are possible.
         most: usize,
     },
-    /// Of two objects that it writes one has copies, and the other one has none.
-    NotTogether {
-        /// The address of the one that is not written.
-        addr: u64,
-        /// The address of the other one.
-        other: u64,
-    },
     /// It writes too many bytes.
     TooManyBytes {
         /// Bytes that it writes.
@@ -66,7 +59,6 @@ family!(TransactionError, "transaction", through [Rack, Access],
     GivenUp => "given-up",
     Undecided => "undecided",
     TooManyObjects => "too-many-objects",
-    NotTogether => "not-together",
     TooManyBytes => "too-many-bytes",
 );
 
@@ -94,10 +86,6 @@ impl TransactionError {
             TransactionError::TooManyObjects { most } => {
                 write!(f, "the transaction has more than {most} objects")
             }
-            TransactionError::NotTogether { addr, other } => write!(
-                f,
-                "of the objects at {addr:#018x} and {other:#018x} one has copies and the other has none"
-            ),
             TransactionError::TooManyBytes { len, most } => write!(
                 f,
                 "the transaction writes {len} bytes: at most {most} are possible"
@@ -116,7 +104,6 @@ impl TransactionError {
             | TransactionError::Conflict { .. }
             | TransactionError::Cancelled
             | TransactionError::TooManyObjects { .. }
-            | TransactionError::NotTogether { .. }
             | TransactionError::TooManyBytes { .. } => Changed::No,
         }
     }
@@ -134,9 +121,6 @@ impl TransactionError {
             TransactionError::Undecided { .. } => "look what is there, then try again",
             TransactionError::TooManyObjects { .. } => {
                 "do it in several steps, or put what belongs together into one object"
-            }
-            TransactionError::NotTogether { .. } => {
-                "make all that is written together in regions with copies, or none of it"
             }
             TransactionError::TooManyBytes { .. } => {
                 "do it in several steps, or have large objects replaced by new ones"

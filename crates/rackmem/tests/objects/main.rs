@@ -12,6 +12,7 @@ mod many;
 mod map;
 mod map_futures;
 mod mapped;
+mod mixed;
 mod processes;
 mod removal;
 mod removers;

@@ -133,15 +133,7 @@ impl Regions {
             let Ok(place) = region.place(tag) else {
                 continue;
             };
-            self.carry_out(of, fx)?;
-            let Some(region) = self.0.get(&of) else {
-                return Ok(());
-            };
-            if region.together.says(call) || region.last(of, place)? == Some(call) {
-                return answer(Reason::None);
-            }
-            let row = region.row(of, call.who)?;
-            if row.is_of(&call) && row.done {
+            if self.has_taken_effect(of, place, call, fx)? {
                 return answer(Reason::None);
             }
         }

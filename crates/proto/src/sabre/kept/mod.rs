@@ -18,6 +18,7 @@
 //! | that makes one | a free place: lines are looked at until there is one; and its place in the requester's row, before |
 //! | that writes several together | their lines, once in an epoch each; then that a majority has a record of all of it in each region that it writes ([`together`]); then their lines |
 //! | any | the region's last such record, once in an epoch, and what it says; if that is not in lines, and of several regions, what those say of it |
+//! | of a home that asks what has come of a call | as one that writes |
 //! | about a region that this node has not heard of, or that says that one is removed which is here | that it hears of the newest groups |
 //!
 //! **Once, over deaths too.** A line says by which call it was changed last, and before it is
@@ -27,6 +28,7 @@
 mod change;
 mod checked;
 mod commit;
+mod outcome;
 mod record;
 mod region;
 mod removal;
@@ -36,7 +38,8 @@ mod written;
 pub use self::record::{RECORD, ROWS};
 pub use self::removal::{Laid, span_of};
 
-use self::record::{Call, CallRow, Head};
+pub(super) use self::record::{Call, who_of, who_to};
+use self::record::{CallRow, Head};
 use self::together::Together;
 use self::written::{Record, bytes_of_records};
 use super::calls::{Answer, Calls, Came};
@@ -134,6 +137,9 @@ pub struct KeptObjects {
     need: Option<Need>,
     /// The line that was asked for last, until its region is another one.
     asked: Option<Tag>,
+    /// Calls of which homes were told in this epoch that they have taken effect, by requester: so
+    /// all homes are told so, though a region is removed.
+    said: BTreeMap<RequesterId, Call>,
 }
 
 /// Bytes of a group's lines for objects of so many bytes in all, whose lines have so many: rows of
@@ -181,6 +187,7 @@ impl KeptObjects {
     /// An epoch begins: what is here may not be what the next keeper makes of it.
     pub fn enter(&mut self) {
         (self.closed, self.pending, self.need, self.asked) = (true, None, None, None);
+        self.said.clear();
         for region in self.regions.0.values_mut() {
             *region = region.anew();
         }
@@ -206,7 +213,12 @@ impl KeptObjects {
                 self.pending = None;
                 self.regions.answer_call(group, packet, fx)
             }
-            // A keeper locks nothing.
+            // A keeper locks nothing: a home asks for what it has locked itself.
+            Kind::TxLock => {
+                self.pending = None;
+                self.regions
+                    .answer_home(group, &mut self.said, (header, own), fx)
+            }
             _ => Ok(()),
         };
         if let Err(Next::Needs(need, pending)) = step {
@@ -280,7 +292,7 @@ impl KeptObjects {
 
     /// Everything that decides what it will do.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
-        (self.closed, &self.pending, self.asked).hash(into);
+        (self.closed, &self.pending, self.asked, &self.said).hash(into);
         for (group, region) in &self.regions.0 {
             (
                 (group, region.laid),

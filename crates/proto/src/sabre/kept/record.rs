@@ -28,7 +28,7 @@ pub const ROWS: u64 = RequesterId::COUNT as u64 * RECORD as u64;
 
 /// A call of a requester.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) struct Call {
+pub(in super::super) struct Call {
     pub who: RequesterId,
     pub incarnation: u32,
     pub number: u64,
@@ -64,7 +64,7 @@ pub(super) fn words(bytes: &[u8]) -> [u64; 4] {
 }
 
 /// A call as two words say it.
-pub(super) fn who_of(who: u64, number: u64) -> Call {
+pub(in super::super) fn who_of(who: u64, number: u64) -> Call {
     Call {
         who: RequesterId {
             node: (who >> 16) as u16,
@@ -76,7 +76,7 @@ pub(super) fn who_of(who: u64, number: u64) -> Call {
 }
 
 /// The two words of a call.
-pub(super) fn who_to(call: &Call) -> (u64, u64) {
+pub(in super::super) fn who_to(call: &Call) -> (u64, u64) {
     let (who, incarnation) = (call.who, u64::from(call.incarnation));
     let who = incarnation << 32 | u64::from(who.node) << 16 | u64::from(who.slot);
     (who, call.number)

@@ -8,7 +8,7 @@
 //! | | refused | release where locks are; `Aborted` |
 //! | validating | not modified | when all are: commit |
 //! | | anything else | release; `Aborted` |
-//! | a keeper decides | a majority has all of it | release where locks are; `Committed` |
+//! | a keeper decides | a majority has all of it | commit where locks are |
 //! | | refused | release; `Aborted` |
 //! | ending | done | when all homes have said so: `Committed` or `Aborted` |
 //! | any | none | what is missing is asked for again |
@@ -18,11 +18,11 @@
 
 use super::super::effects::{Bytes, Defect, Effects};
 use super::super::operation::{Lane, Outcome};
-use super::super::{len_of, own};
+use super::super::{Who, len_of, own};
 use super::part::PartOf;
 use super::plan::Plan;
 use super::{MAX_OBJECTS, WINDOW};
-use crate::wire::{Copyset, Dest, Header, HomeId, Kind, Own, Reason, RequesterId, Seq, Tag};
+use crate::wire::{Copyset, Dest, Header, HomeId, Kind, Own, Reason, Seq, Tag};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Phase {
@@ -88,8 +88,14 @@ impl Transaction {
     }
 
     /// Whether a keeper is asked about it.
-    pub(in super::super) fn is_at_keeper(&self) -> bool {
+    fn is_at_keeper(&self) -> bool {
         matches!(self.phase, Phase::Deciding(_))
+    }
+
+    /// Whether a keeper is to remember it: it is asked about it, or homes may have to ask.
+    pub(in super::super) fn needs_keeper(&self) -> bool {
+        let ends = matches!(self.phase, Phase::Ending(_, None)) && self.plan.kept.is_some();
+        self.is_at_keeper() || ends
     }
 
     /// Whether it may take effect, or has.
@@ -121,14 +127,17 @@ impl Transaction {
         })
     }
 
-    fn header(&self, kind: Kind, tag: Tag, who: (RequesterId, u32), epoch: u32) -> Header {
+    fn header(&self, kind: Kind, tag: Tag, who: Who, epoch: u32) -> Header {
         let mut header = Header::request(kind, epoch, tag, who.0, self.number);
         header.incarnation = who.1;
         header
     }
 
-    /// Asks for what is missing.
-    pub(in super::super) fn ask(&self, who: (RequesterId, u32), fx: &mut impl Effects) {
+    /// Asks for what is missing. A keeper is asked if it may be.
+    pub(in super::super) fn ask(&self, (who, may_keeper): (Who, bool), fx: &mut impl Effects) {
+        if self.is_at_keeper() && !may_keeper {
+            return;
+        }
         let slot = who.0.slot as u8;
         let nothing = |nth| Bytes::Part(slot, nth, (0, 0));
         match self.phase {
@@ -167,8 +176,7 @@ impl Transaction {
                 fx.send(Dest::Home(kept.home()), &header, own, bytes);
             }
             Phase::Ending(left, why) => {
-                // What was locked beside a keeper's objects is not written.
-                let commits = why.is_none() && self.plan.kept.is_none();
+                let commits = why.is_none();
                 let me = who.0.node;
                 let is_own = |part: &PartOf| part.home() == HomeId::of(me);
                 let mut parts = self.plan.parts.iter().enumerate();

@@ -17,21 +17,26 @@
 //! *Objects with copies.* The keeper is the home of all of them and does one thing after the other,
 //! so it needs no locks: one `TxCommit` to the lowest region brings all versions and contents,
 //! and a record there that a majority has is the moment ([`super::KeptObjects`]).
-//! Such a transaction writes nothing else. What it reads of other homes is locked before the keeper
-//! is asked, and released afterwards: then that is as it was read at the moment of the record.
+//! What it reads and writes of other homes is locked before the keeper is asked,
+//! and these homes are told afterwards to commit or to release:
+//! so all of that is as it was read at the moment of the record,
+//! and nobody sees what was written before.
 //!
 //! A coordinator dies: an epoch begins, and every home reports to the others which transactions of
 //! dead nodes it has committed. When all have reported, a home that holds locks of one commits it,
 //! with the bytes that came with `TxLock`, if any home has, and releases it otherwise. Packets of
 //! the dead are of an earlier epoch, so no home commits after it has reported.
+//! Where a keeper decides it is in doubt instead, and the home asks the keeper (`doubt`).
 
 mod coordinator;
+mod doubt;
 mod part;
 mod participant;
 mod plan;
 
 pub(super) use coordinator::Step;
 pub use coordinator::Transaction;
+pub(super) use doubt::{ENDED, ask_whether_ended, slot_in_doubt};
 pub(super) use part::ENTRY;
 pub use part::{Entry, NOT_WRITTEN, PartOf, Parts, decode};
 pub use participant::Participant;

@@ -23,7 +23,8 @@ pub struct Entry {
     pub len: u32,
 }
 
-/// The length of an object that a keeper only validates.
+/// The length of an object that is not written: a home only locks it, and a keeper only validates
+/// it. In a home's part, one of another home says who decides.
 pub const NOT_WRITTEN: u32 = u32::MAX;
 
 impl Entry {
@@ -90,10 +91,15 @@ impl Parts {
         Some(part)
     }
 
-    /// Of these objects and contents, in the order of addresses.
-    pub fn new<'a>(writes: impl Iterator<Item = (Entry, &'a [u8])> + Clone) -> Self {
+    /// Of these objects and contents, in the order of addresses. A home that is to write gets the
+    /// `deciders` as well: behind its own objects, since groups' homes are behind all others.
+    pub fn new<'a>(
+        used: impl Iterator<Item = (Entry, &'a [u8])> + Clone,
+        deciders: &[Entry],
+    ) -> Self {
         let mut parts = Parts::default();
-        for (entry, _) in writes.clone() {
+        let mut writes = Vec::new();
+        for (entry, _) in used.clone() {
             let tag = entry.object.tag;
             if parts.of.last().is_none_or(|part| part.home() != tag.home()) {
                 parts.of.push(PartOf {
@@ -102,6 +108,10 @@ impl Parts {
                     bytes: 0,
                 });
                 parts.bytes.push(Vec::new());
+                writes.push(false);
+            }
+            if let Some(writes) = writes.last_mut() {
+                *writes |= entry.is_written();
             }
             let (part, bytes) = (parts.of.last_mut(), parts.bytes.last_mut());
             let (Some(part), Some(bytes)) = (part, bytes) else {
@@ -110,7 +120,12 @@ impl Parts {
             part.objects += 1;
             entry.encode(bytes);
         }
-        for (entry, content) in writes {
+        let all = parts.of.iter_mut().zip(&mut parts.bytes).zip(writes);
+        for ((part, bytes), _) in all.filter(|(_, writes)| *writes) {
+            part.objects += deciders.len() as u32;
+            deciders.iter().for_each(|entry| entry.encode(bytes));
+        }
+        for (entry, content) in used.filter(|(entry, _)| entry.is_written()) {
             let home = entry.object.tag.home();
             let at = parts.of.iter().position(|part| part.home() == home);
             if let Some(bytes) = at.and_then(|at| parts.bytes.get_mut(at)) {
@@ -176,7 +191,7 @@ mod tests {
             (entry(1, 128, 0), &b""[..]),
             (entry(3, 64, 2), &b"de"[..]),
         ];
-        let parts = Parts::new(writes.iter().copied());
+        let parts = Parts::new(writes.iter().copied(), &[]);
         assert_eq!(parts.of.len(), 2);
         assert_eq!((parts.of[0].objects, parts.of[0].bytes), (2, 51));
         let first = decode(&parts.bytes[0], 2).unwrap();
@@ -203,12 +218,41 @@ mod tests {
     }
 
     #[test]
+    fn a_home_that_writes_is_told_who_decides() {
+        let read = Entry {
+            len: NOT_WRITTEN,
+            ..entry(1, 128, 0)
+        };
+        let decider = Entry {
+            len: NOT_WRITTEN,
+            ..entry(40, 64, 0)
+        };
+        let only_read = Entry {
+            len: NOT_WRITTEN,
+            ..entry(2, 64, 0)
+        };
+        let all = [
+            (entry(1, 64, 3), &b"abc"[..]),
+            (read, &b""[..]),
+            (only_read, &b""[..]),
+        ];
+        let parts = Parts::new(all.iter().copied(), &[decider]);
+        let objects: Vec<u32> = parts.of.iter().map(|part| part.objects).collect();
+        assert_eq!(objects, [3, 1]);
+        let first = decode(&parts.bytes[0], 3).unwrap();
+        let entries: Vec<Entry> = first.iter().map(|(entry, _)| *entry).collect();
+        assert_eq!(entries, [all[0].0, read, decider]);
+        assert_eq!(&parts.bytes[0][first[0].1.clone()], b"abc");
+        assert_eq!(decode(&parts.bytes[1], 1).unwrap()[0].0, only_read);
+    }
+
+    #[test]
     fn what_contradicts_itself_is_no_part() {
         let writes = [
             (entry(1, 64, 3), &b"abc"[..]),
             (entry(1, 128, 1), &b"d"[..]),
         ];
-        let part = Parts::new(writes.iter().copied()).bytes[0].clone();
+        let part = Parts::new(writes.iter().copied(), &[]).bytes[0].clone();
         assert!(decode(&part, 2).is_some());
         for objects in [0, 1, 3, u32::MAX] {
             assert_eq!(decode(&part, objects), None, "{objects}");
@@ -216,7 +260,7 @@ mod tests {
         assert_eq!(decode(&part[..part.len() - 1], 2), None);
         // One object twice.
         let twice = [writes[0], writes[0]];
-        let part = Parts::new(twice.iter().copied()).bytes[0].clone();
+        let part = Parts::new(twice.iter().copied(), &[]).bytes[0].clone();
         assert_eq!(decode(&part, 2), None);
     }
 }

@@ -8,17 +8,19 @@
 //! | `TxCommit`, releases | remembered, so that a late `TxLock` locks nothing; done | forgotten; done | made even as they were; done | not committed: done |
 //!
 //! Rows outlive epochs. What is locked stays so until its coordinator says, or is dead and all
-//! homes have reported.
+//! homes have reported; with objects that have copies, until their keeper says ([`super::doubt`]).
 
+use super::super::book::Spot;
 use super::super::calls::Answer;
 use super::super::effects::{Bytes, Defect, Effects};
 use super::super::home::{Home, enter};
 use super::super::layout::{Meta, all_granules, granules};
 use super::super::rule::next;
 use super::super::{len_of, own};
-use super::part::MAX_PART;
+use super::doubt::ENDED;
+use super::part::{Entry, MAX_PART};
 use super::{MAX_OBJECTS, MAX_OPEN, WINDOW};
-use crate::call::PerRequester;
+use crate::call::{PerRequester, Ticks};
 use crate::wire::{
     Contract, Copyset, Dest, Flags, Header, HomeId, Kind, NodeId, Own, Reason, Record, RequesterId,
     Tag,
@@ -29,7 +31,7 @@ use core::hash::{Hash, Hasher};
 
 /// What became of one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum End {
+pub(super) enum End {
     Refused(Answer),
     Released,
     Committed,
@@ -37,9 +39,9 @@ enum End {
 
 /// The last transaction of a requester.
 #[derive(Clone, Copy, PartialEq, Hash, Debug, Default)]
-struct Row {
-    incarnation: u32,
-    number: u64,
+pub(super) struct Row {
+    pub incarnation: u32,
+    pub number: u64,
     /// The homes whose objects it writes.
     homes: Copyset,
     end: Option<End>,
@@ -47,25 +49,35 @@ struct Row {
 
 /// One that has not ended.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-struct Open {
+pub(super) struct Open {
     objects: u32,
     bytes: u32,
     /// Bytes that are here, and granules of the window behind them.
     here: u32,
     window: u64,
     /// Objects with the versions that they had: all of them, or none.
-    locked: Vec<(Tag, u64)>,
+    pub locked: Vec<(Tag, u64)>,
+    /// Objects with copies that it writes beside them, one of each region, the lowest first: who
+    /// keeps them knows what comes of it.
+    pub deciders: Vec<Tag>,
+    /// Its coordinator is dead.
+    pub is_orphan: bool,
 }
 
 /// A transaction as homes report it to one another.
 type Name = (RequesterId, u32, u64);
 
+/// Objects of a part that were locked, with the versions that they had, and who decides.
+type Locked = (Vec<(Tag, u64)>, Vec<Tag>);
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct Participant {
-    rows: PerRequester<Row>,
+    pub(super) rows: PerRequester<Row>,
     /// [`MAX_OPEN`] at most.
-    open: BTreeMap<RequesterId, Open>,
+    pub(super) open: BTreeMap<RequesterId, Open>,
+    /// When what is in doubt is asked for again.
+    pub(super) pace: Ticks,
     /// Nodes of which an incarnation has ended.
     departed: Copyset,
     /// Those that are open here and another home has committed.
@@ -111,6 +123,7 @@ impl Participant {
                 records.extend(others.iter().map(|home| record(home, name)));
             }
         }
+        records.extend(self.report_doubts(me, members));
         records
     }
 
@@ -127,6 +140,10 @@ impl Participant {
     /// Incarnations of these nodes have ended.
     pub(in super::super) fn forget(&mut self, gone: Copyset) {
         self.departed = self.departed.union(gone);
+        let open = self.open.iter_mut();
+        for (_, open) in open.filter(|(who, _)| gone.contains(who.node)) {
+            open.is_orphan = true;
+        }
     }
 
     /// Everything that decides what it will do.
@@ -164,6 +181,9 @@ impl Home {
         bytes: u32,
         fx: &mut impl Effects,
     ) {
+        if header.seq == ENDED {
+            return self.answer_whether_ended(header, fx);
+        }
         let row = self.participant.rows.row(header.requester);
         let which = (header.incarnation, header.seq.0);
         let known = (row.incarnation, row.number);
@@ -254,7 +274,7 @@ impl Home {
             match self.lock_all(who, objects, fx) {
                 Ok(locked) => {
                     if let Some(open) = self.participant.open.get_mut(&who) {
-                        open.locked = locked;
+                        (open.locked, open.deciders) = locked;
                     }
                 }
                 Err(answer) => {
@@ -273,7 +293,7 @@ impl Home {
         who: RequesterId,
         objects: u32,
         fx: &mut impl Effects,
-    ) -> Result<Vec<(Tag, u64)>, Answer> {
+    ) -> Result<Locked, Answer> {
         let refused = |tag, reason, version| Answer {
             tag,
             reason,
@@ -284,11 +304,13 @@ impl Home {
             return Err(refused(Tag(0).under(Contract::Object), Reason::Refused, 0));
         };
         let mut locked: Vec<(Tag, u64)> = Vec::new();
+        let (deciders, own) = entries.iter().partition::<Vec<_>, _>(|(e, _)| decides(e));
         let mut why = None;
-        for (entry, _) in &entries {
+        for (entry, _) in own {
             let tag = entry.object.tag;
             let spot = self.book.spot(tag);
-            let room = spot.and_then(|spot| match entry.len <= spot.room() {
+            let fits = |spot: Spot| !entry.is_written() || entry.len <= spot.room();
+            let room = spot.and_then(|spot| match fits(spot) {
                 true => Ok(()),
                 false => Err(Reason::Refused),
             });
@@ -308,9 +330,12 @@ impl Home {
                 break;
             }
         }
+        let deciders = deciders.iter().map(|(entry, _)| entry.object.tag);
         match why {
-            None => Ok(locked),
-            Some(_) if fx.defect() == Some(Defect::LockInPart) && !locked.is_empty() => Ok(locked),
+            None => Ok((locked, deciders.collect())),
+            Some(_) if fx.defect() == Some(Defect::LockInPart) && !locked.is_empty() => {
+                Ok((locked, deciders.collect()))
+            }
             Some(answer) => {
                 for (tag, version) in locked {
                     fx.release(tag, version);
@@ -356,7 +381,7 @@ impl Home {
     }
 
     /// Commits an open transaction, or releases it.
-    fn settle_one(&mut self, who: RequesterId, commits: bool, fx: &mut impl Effects) {
+    pub(super) fn settle_one(&mut self, who: RequesterId, commits: bool, fx: &mut impl Effects) {
         let Some(open) = self.participant.open.get(&who) else {
             return;
         };
@@ -364,7 +389,7 @@ impl Home {
         let entries = fx.entries(who, objects).unwrap_or_default();
         for (tag, version) in locked {
             let entry = entries.iter().find(|(entry, _)| entry.object.tag == tag);
-            match entry.filter(|_| commits) {
+            match entry.filter(|(entry, _)| commits && entry.is_written()) {
                 Some((entry, content)) => {
                     let meta = fx.meta(tag);
                     let len = entry.len as u16;
@@ -392,22 +417,35 @@ impl Home {
     }
 
     /// All homes have reported: what nodes that are gone have left open is committed where another
-    /// home has, and released otherwise.
-    pub(in super::super) fn settle_transactions(&mut self, gone: Copyset, fx: &mut impl Effects) {
+    /// home has, and released otherwise, unless a keeper is to be asked.
+    pub(in super::super) fn settle_transactions(&mut self, fx: &mut impl Effects) {
         let told = core::mem::take(&mut self.participant.told);
-        let open = self.participant.open.keys().copied();
-        let left: Vec<RequesterId> = open.filter(|who| gone.contains(who.node)).collect();
+        let open = self.participant.open.iter();
+        let left = open.filter(|(_, open)| open.is_orphan);
+        let left: Vec<(RequesterId, bool)> =
+            left.map(|(who, open)| (*who, open.is_in_doubt())).collect();
         if fx.defect() == Some(Defect::KeepDeadLocks) {
             return;
         }
-        for who in left {
+        for (who, is_in_doubt) in left {
             let row = self.participant.rows.row(who);
             let name = (who, row.incarnation, row.number);
             let commits = told.contains(&name) && self.holds(who);
             let commits = commits && fx.defect() != Some(Defect::CommitAtOneHome);
-            self.settle_one(who, commits, fx);
+            match fx.defect() {
+                Some(Defect::CommitInDoubt) if is_in_doubt => self.settle_one(who, true, fx),
+                Some(Defect::ReleaseInDoubt) => self.settle_one(who, commits, fx),
+                _ if is_in_doubt && !commits => {}
+                _ => self.settle_one(who, commits, fx),
+            }
         }
     }
+}
+
+/// Whether an entry of a part says who decides.
+fn decides(entry: &Entry) -> bool {
+    let tag = entry.object.tag;
+    !entry.is_written() && tag.is_under(Contract::Object) && tag.home().group().is_some()
 }
 
 /// Answers a `TxLock`: why not, or how many bytes of it are here.

@@ -1,5 +1,5 @@
-//! What a thread wants committed, and how that is done: by locks at homes, or by one call of a
-//! keeper.
+//! What a thread wants committed, and how that is done: by locks at homes, by one call of a keeper,
+//! or by both.
 
 use super::super::operation::Ref;
 use super::part::{Entry, NOT_WRITTEN, PartOf, Parts};
@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 /// What a thread wants committed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Plan {
-    /// What is locked, in the order of homes: what is written, or with [`Plan::kept`] what was only
-    /// read. The bytes are the host's.
+    /// What is locked, in the order of homes: what is written, and with [`Plan::kept`] also what
+    /// was only read. The bytes are the host's.
     pub parts: Vec<PartOf>,
     /// What was read and is not written, under these versions; [`super::MAX_OBJECTS`] at most. Such
     /// an object may have copies: a later keeper says the same of its version.
@@ -35,38 +35,35 @@ impl Used<'_> {
         !self.object.tag.home().is_own()
     }
 
-    /// Whether one transaction can write this and that.
-    pub fn can_be_with(&self, other: &Used<'_>) -> bool {
-        self.has_copies() == other.has_copies()
-    }
-
-    fn entry(&self, len: u32) -> Entry {
-        Entry {
+    /// What is asked of its home, or of its keeper; nothing if it was neither read nor written.
+    fn entry(&self) -> Option<(Entry, &[u8])> {
+        let entry = |len| Entry {
             object: self.object,
             expected: self.read.unwrap_or(0),
             len,
+        };
+        match (self.write, self.read) {
+            (Some(write), _) => Some((entry(write.len() as u32), write)),
+            (None, Some(_)) => Some((entry(NOT_WRITTEN), &[])),
+            (None, None) => None,
         }
     }
 }
 
 impl Plan {
-    /// Of these objects, in the order of addresses, with the bytes of its parts. None: it writes
-    /// objects that cannot be written together ([`Used::can_be_with`]).
-    pub fn of(all: &[Used<'_>]) -> Option<(Plan, Parts)> {
-        let writes = all
-            .iter()
-            .filter_map(|used| used.write.map(|write| (used, write)));
-        let first = writes.clone().next().map(|(used, _)| used);
-        let can = |first: &Used<'_>| writes.clone().all(|(used, _)| first.can_be_with(used));
-        if !first.is_none_or(can) {
-            return None;
-        }
-        let written = writes.map(|(used, write)| (used.entry(write.len() as u32), write));
-        let only = all
-            .iter()
-            .filter(|used| used.write.is_none() && used.read.is_some());
-        if !first.is_some_and(Used::has_copies) {
-            let parts = Parts::new(written);
+    /// Of these objects, in the order of addresses, with the bytes of its parts.
+    pub fn of(all: &[Used<'_>]) -> (Plan, Parts) {
+        let with_copies = all.iter().filter(|used| used.has_copies());
+        let plain = all.iter().filter(|used| !used.has_copies());
+        let is_kept = with_copies.clone().any(|used| used.write.is_some());
+        if !is_kept {
+            let parts = Parts::new(
+                plain
+                    .filter(|used| used.write.is_some())
+                    .filter_map(Used::entry),
+                &[],
+            );
+            let only = all.iter().filter(|used| used.write.is_none());
             let plan = Plan {
                 parts: parts.of.clone(),
                 reads: only
@@ -74,24 +71,26 @@ impl Plan {
                     .collect(),
                 kept: None,
             };
-            return Some((plan, parts));
+            return (plan, parts);
         }
-        // Locked, and never written.
-        let locks = only.clone().filter(|used| !used.has_copies());
-        let mut parts = Parts::new(locks.map(|used| (used.entry(0), &[][..])));
-        let kept = all.iter().filter(|used| used.has_copies());
-        let kept = kept.filter_map(|used| match (used.write, used.read) {
-            (Some(write), _) => Some((used.entry(write.len() as u32), write)),
-            (None, Some(_)) => Some((used.entry(NOT_WRITTEN), &[][..])),
-            (None, None) => None,
-        });
+        let kept = with_copies.filter_map(Used::entry);
+        // One of each region that is written, the lowest one first.
+        let mut deciders: Vec<Entry> = (kept.clone().filter(|(entry, _)| entry.is_written()))
+            .map(|(Entry { object, .. }, _)| Entry {
+                object,
+                expected: 0,
+                len: NOT_WRITTEN,
+            })
+            .collect();
+        deciders.dedup_by_key(|entry| entry.object.tag.home());
+        let mut parts = Parts::new(plain.filter_map(Used::entry), &deciders);
         let kept = parts.push_kept(kept);
         let plan = Plan {
             parts: parts.of.clone(),
             reads: Vec::new(),
             kept,
         };
-        Some((plan, parts))
+        (plan, parts)
     }
 }
 
@@ -121,10 +120,10 @@ mod tests {
             used(group, 64, 0, Some(b"new")),
             used(HomeId::of_group(1), 0, 8, None),
         ];
-        let (plan, parts) = Plan::of(&all).unwrap();
+        let (plan, parts) = Plan::of(&all);
         assert_eq!((plan.parts.len(), plan.reads.len()), (1, 0));
         let lock = decode(&parts.bytes[0], 1).unwrap()[0].0;
-        assert_eq!((lock.expected, lock.len), (4, 0));
+        assert_eq!((lock.expected, lock.is_written()), (4, false));
         let kept = plan.kept.unwrap();
         assert_eq!((kept.first, kept.objects), (all[2].object.tag, 3));
         let all = decode(&parts.bytes[1], 3).unwrap();
@@ -135,21 +134,28 @@ mod tests {
     #[test]
     fn what_has_copies_is_written_with_what_has_some_of_any_region() {
         let [own, one, two] = [HomeId::of(1), HomeId::of_group(0), HomeId::of_group(1)];
-        let all = [used(own, 0, 0, Some(b"")), used(one, 0, 0, Some(b""))];
-        assert!(Plan::of(&all).is_none());
         let all = [
             used(one, 64, 0, Some(b"a")),
             used(two, 0, 4, None),
             used(two, 64, 0, Some(b"bc")),
         ];
-        let (plan, parts) = Plan::of(&all).unwrap();
+        let (plan, parts) = Plan::of(&all);
         let kept = plan.kept.unwrap();
         assert_eq!((plan.parts.len(), plan.reads.len()), (0, 0));
         // The lowest region is asked, for all of it.
         assert_eq!((kept.first, kept.objects), (all[0].object.tag, 3));
         assert_eq!(&parts.bytes[0][3 * 24..], b"abc");
+        // What has none is locked first, and who has it is told who decides:
+        // an object of each region.
+        let mixed = [&[used(own, 0, 0, Some(b"d"))], &all[..]].concat();
+        let (plan, parts) = Plan::of(&mixed);
+        assert_eq!((plan.parts.len(), plan.kept), (1, Some(kept)));
+        let told = decode(&parts.bytes[0], 3).unwrap();
+        let told: Vec<Tag> = told.iter().map(|(entry, _)| entry.object.tag).collect();
+        let deciders = [all[0].object.tag, all[2].object.tag];
+        assert_eq!(told, [mixed[0].object.tag, deciders[0], deciders[1]]);
         let plain = [used(own, 0, 0, Some(b"")), used(one, 0, 2, None)];
-        let (plan, _) = Plan::of(&plain).unwrap();
+        let (plan, _) = Plan::of(&plain);
         assert_eq!(
             (plan.parts.len(), plan.reads.len(), plan.kept),
             (1, 1, None)

@@ -234,7 +234,7 @@ mod tests {
             read: None,
             write: Some(&bytes),
         };
-        let (plan, parts) = Plan::of(&[used]).unwrap();
+        let (plan, parts) = Plan::of(&[used]);
         Commits { plan, parts }
     }
 

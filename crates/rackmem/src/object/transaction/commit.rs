@@ -113,13 +113,8 @@ impl Committing {
             None => return Action::Later(RackError::NoLease.into()),
         }
         let used: Vec<Used<'_>> = plan(&self.objects).collect();
-        if let Some((plan, parts)) = Plan::of(&used) {
-            return Action::Ask(Commits { plan, parts });
-        }
-        // What cannot be written together has been refused.
-        let mut written = used.iter().filter(|used| used.write.is_some());
-        let addr = written.next().map_or(0, |used| used.object.tag.0);
-        over(TransactionError::NotTogether { addr, other: addr })
+        let (plan, parts) = Plan::of(&used);
+        Action::Ask(Commits { plan, parts })
     }
 
     fn heard(&mut self, access: &Access, came: Came<Commits>) -> Action<Ends, Commits> {

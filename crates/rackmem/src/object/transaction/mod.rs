@@ -122,9 +122,7 @@ impl<'n> Transaction<'n> {
     /// The object has this value when the transaction takes effect, and not before.
     ///
     /// # Errors
-    /// [`TransactionError::TooManyObjects`], [`TransactionError::TooManyBytes`];
-    /// [`TransactionError::NotTogether`] where this object has copies and another one that it
-    /// writes has none, or the other way round.
+    /// [`TransactionError::TooManyObjects`], [`TransactionError::TooManyBytes`].
     pub fn write<T: Value>(
         &mut self,
         object: &Object<T>,
@@ -151,30 +149,19 @@ impl<'n> Transaction<'n> {
             let is = MAX_OBJECT;
             return Err(AccessError::OtherSize { addr, len, is }.into());
         }
-        let new = transaction::Used {
-            object: object.at,
-            read: None,
-            write: None,
-        };
-        let apart = |used: &transaction::Used<'_>| used.write.is_some() && !new.can_be_with(used);
-        if let Some(other) = self.plan().find(apart).map(|used| used.object.tag.0) {
-            return Err(TransactionError::NotTogether { addr, other });
-        }
-        let most = match object.at.tag.home().is_own() {
-            true => MAX_CONTENT,
-            false => MAX_KEPT_CONTENT,
-        };
         self.used(object)?.write = Some(bytes.to_vec());
-        let all = self.objects.values().flat_map(|used| &used.write);
-        let len = all.map(Vec::len).sum();
-        match len > most {
-            true => Err(TransactionError::TooManyBytes { len, most }),
-            false => Ok(()),
+        let (mut all, mut with_copies) = (0, 0);
+        for (tag, used) in &self.objects {
+            let len = used.write.as_ref().map_or(0, Vec::len);
+            all += len;
+            with_copies += if tag.home().is_own() { 0 } else { len };
         }
-    }
-
-    fn plan(&self) -> impl Iterator<Item = transaction::Used<'_>> {
-        plan(&self.objects)
+        for (len, most) in [(with_copies, MAX_KEPT_CONTENT), (all, MAX_CONTENT)] {
+            if len > most {
+                return Err(TransactionError::TooManyBytes { len, most });
+            }
+        }
+        Ok(())
     }
 
     fn used<T: ?Sized>(&mut self, object: &Object<T>) -> Result<&mut Used, TransactionError> {
@@ -216,12 +203,12 @@ impl Node {
     /// Readers outside of transactions see each object before or after, and wait while it is being
     /// committed. A transaction has up to 64 objects, and writes up to 1 MiB.
     ///
-    /// It reads objects with copies beside others, of any regions. It *writes* either objects
-    /// without copies, or objects with copies, of any regions: then it is a record that a majority
-    /// of each region has, and survives the death of this node and of the one that serves them;
-    /// threads wait meanwhile, as for any call to such objects. It writes up to
-    /// [`MAX_TRANSACTION_BYTES_WITH_COPIES`] bytes there; what it has read of objects without
-    /// copies is kept from writers while a majority is asked, and readers of that wait, too.
+    /// It reads and writes objects with copies beside others, of any regions. Where it writes such,
+    /// it is a record that a majority of each of their regions has, and survives the death of this
+    /// node and of the one that serves them; threads wait meanwhile, as for any call to such
+    /// objects. It writes up to [`MAX_TRANSACTION_BYTES_WITH_COPIES`] bytes there; what it has read
+    /// or writes of objects without copies is kept from others while a majority is asked, readers
+    /// included, and if this node dies then, until a majority has said what has come of it.
     ///
     /// ```
     /// # fn main() -> rackmem::Result<()> {
@@ -253,7 +240,6 @@ impl Node {
     /// the rest, once they know. Lost together with a home that has committed, it may be half done.
     ///
     /// # Errors
-    /// [`TransactionError::NotTogether`] when it writes objects with copies and such without;
     /// [`TransactionError::Conflict`] when other writers came first for longer than the
     /// configuration's `patience`; [`TransactionError::Undecided`] when it may take effect and is
     /// not known to have; those of `f` and of [`Object::write`].

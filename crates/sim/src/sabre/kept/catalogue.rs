@@ -41,7 +41,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[Write], &[Read, Read]],
         budget: DEADLY,
         room: 1,
-        states: 4_297,
+        states: 3_928,
     },
     Scenario {
         name: "object-keeper-dies-writers",
@@ -51,7 +51,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[Write], &[Write]],
         budget: DEADLY,
         room: 1,
-        states: 4_225,
+        states: 3_462,
     },
     Scenario {
         name: "object-keeper-dies-conditional",
@@ -61,7 +61,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteIf], &[WriteIf]],
         budget: DOUBLED,
         room: 1,
-        states: 11_562,
+        states: 9_962,
     },
     Scenario {
         name: "object-keeper-dies-places",
@@ -71,7 +71,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[Make, Free], &[Make]],
         budget: DEADLY,
         room: 1,
-        states: 2_784,
+        states: 2_920,
     },
     Scenario {
         name: "object-two-keepers-die",
@@ -81,7 +81,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[Write], &[Read]],
         budget: TWICE,
         room: 1,
-        states: 21_744,
+        states: 20_272,
     },
     Scenario {
         name: "object-keeper-dies-audit",
@@ -91,7 +91,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[Audit], &[Write, WriteOther]],
         budget: DEADLY,
         room: 1,
-        states: 40_656,
+        states: 34_864,
     },
     Scenario {
         name: "object-together",
@@ -111,7 +111,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteBoth], &[Read, Read]],
         budget: DEADLY,
         room: 8,
-        states: 2_020,
+        states: 2_096,
     },
     Scenario {
         name: "object-together-keeper-dies-audit",
@@ -121,7 +121,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteBoth], &[Audit]],
         budget: DEADLY,
         room: 8,
-        states: 9_001,
+        states: 9_077,
     },
     Scenario {
         name: "object-together-two-calls",
@@ -131,7 +131,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteBoth], &[WriteBothIf]],
         budget: DOUBLED,
         room: 8,
-        states: 5_180,
+        states: 4_956,
     },
     Scenario {
         name: "object-together-keeper-dies-call",
@@ -141,7 +141,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteBoth], &[Write]],
         budget: DEADLY,
         room: 8,
-        states: 1_542,
+        states: 1_571,
     },
     Scenario {
         name: "object-together-skew",
@@ -151,7 +151,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteFirstIf], &[WriteSecondIf]],
         budget: DEADLY,
         room: 8,
-        states: 809,
+        states: 752,
     },
     Scenario {
         name: "object-together-two-keepers-die",
@@ -161,7 +161,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteBoth], &[WriteBoth]],
         budget: TWICE,
         room: 8,
-        states: 27_302,
+        states: 26_684,
     },
     Scenario {
         name: "object-several",
@@ -181,7 +181,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteBoth], &[Read, ReadOther]],
         budget: DEADLY,
         room: 8,
-        states: 2_528,
+        states: 2_643,
     },
     Scenario {
         name: "object-several-keeper-dies-other",
@@ -191,7 +191,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteBoth], &[ReadOther, Read]],
         budget: DEADLY,
         room: 8,
-        states: 2_536,
+        states: 2_651,
     },
     Scenario {
         name: "object-several-keeper-dies-audit",
@@ -201,7 +201,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteBoth], &[Audit]],
         budget: DEADLY,
         room: 8,
-        states: 10_490,
+        states: 10_608,
     },
     Scenario {
         name: "object-several-two-calls",
@@ -211,7 +211,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteBoth], &[WriteBothIf]],
         budget: DOUBLED,
         room: 8,
-        states: 7_232,
+        states: 6_972,
     },
     Scenario {
         name: "object-several-keeper-dies-call",
@@ -221,7 +221,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteBoth], &[WriteOther]],
         budget: DEADLY,
         room: 8,
-        states: 1_857,
+        states: 1_907,
     },
     Scenario {
         name: "object-several-skew",
@@ -231,7 +231,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteFirstIf], &[WriteSecondIf]],
         budget: DEADLY,
         room: 8,
-        states: 817,
+        states: 760,
     },
     Scenario {
         name: "object-several-two-keepers-die",
@@ -241,7 +241,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteBoth], &[WriteBoth]],
         budget: TWICE,
         room: 8,
-        states: 51_040,
+        states: 50_190,
     },
     Scenario {
         name: "object-several-two-keepers-die-reader",
@@ -251,7 +251,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[WriteBoth], &[ReadOther, Read]],
         budget: TWICE,
         room: 8,
-        states: 25_609,
+        states: 27_941,
     },
     Scenario {
         name: "object-several-removed",
@@ -261,7 +261,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[Remove], &[WriteBoth, ReadOther]],
         budget: DEADLY,
         room: 8,
-        states: 13_523,
+        states: 13_789,
     },
     Scenario {
         name: "object-region-removed",
@@ -291,7 +291,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[Remove, Again, Make], &[Write]],
         budget: DEADLY,
         room: 1,
-        states: 63_800,
+        states: 63_303,
     },
     Scenario {
         name: "object-region-removed-keeper-dies-reader",
@@ -301,7 +301,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[Remove, Again], &[Read, Read]],
         budget: DEADLY,
         room: 1,
-        states: 11_965,
+        states: 12_264,
     },
     Scenario {
         name: "object-region-removed-together",
@@ -311,7 +311,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[&[Remove, Again, Make], &[WriteBoth]],
         budget: DEADLY,
         room: 8,
-        states: 34_801,
+        states: 35_129,
     },
     Scenario {
         name: "object-region-removed-unasked",

@@ -387,8 +387,11 @@ impl World {
             if let Some(work) = self.decided.take() {
                 self.judge_line(&work);
             }
-            let keeper = keeper_of(epoch);
-            self.at(keeper, None, |sabre, fx| sabre.settle(Copyset::EMPTY, fx));
+            for node in self.nodes() {
+                if !self.nodes[node].dead {
+                    self.at(node, None, |sabre, fx| sabre.settle(fx));
+                }
+            }
             // Nobody is in the epoch before.
             self.packets.retain(|packet| packet.header.epoch == epoch);
         }
@@ -509,7 +512,7 @@ impl World {
 
     /// A thread commits a transaction.
     fn transact(&mut self, thread: usize, used: &[Used<'_>]) -> Result<(), Complaint> {
-        let (plan, mut parts) = Plan::of(used).unwrap_or_default();
+        let (plan, mut parts) = Plan::of(used);
         let node = self.keepers + thread;
         let values = &mut Rc::make_mut(&mut self.nodes[node]).values;
         values.begin_transaction(0, 0, &mut parts);

@@ -181,7 +181,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[(2, &[Both(&[0, 1], &[1])]), (3, &[Both(&[0, 1], &[0])])],
         mortal: &[2],
         budget: DEADLY,
-        states: 5_864,
+        states: 6_046,
         ..PLAIN
     },
     Scenario {
@@ -191,7 +191,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[(2, &[Both(&[0], &[1]), Both(&[1], &[1])]), (0, &[Read(1)])],
         mortal: &[1],
         budget: DEADLY,
-        states: 933,
+        states: 753,
         ..PLAIN
     },
     Scenario {
@@ -206,6 +206,117 @@ pub const SCENARIOS: &[Scenario] = &[
             ..CALM
         },
         states: 582,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-mixed-transfer",
+        about: "two coordinators change an object of a home and one with copies",
+        objects: &[1, KEPT],
+        nodes: 4,
+        threads: &[
+            (2, &[Both(&[0, 1], &[0, 1])]),
+            (3, &[Both(&[0, 1], &[0, 1])]),
+        ],
+        budget: LOSSY,
+        states: 875,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-mixed-audit",
+        about: "a transaction changes an object of a home and one with copies, another reads both",
+        objects: &[1, KEPT],
+        threads: &[
+            (2, &[Both(&[0, 1], &[0, 1])]),
+            (1, &[Both(&[0, 1], &[]), Read(0)]),
+        ],
+        budget: DOUBLED,
+        states: 3_792,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-mixed-coordinator-dies",
+        about: "a coordinator dies that writes an object of a home and one with copies",
+        objects: &[1, KEPT],
+        nodes: 4,
+        threads: &[(2, &[Both(&[0, 1], &[0, 1])]), (3, &[Both(&[0, 1], &[0])])],
+        mortal: &[2],
+        budget: DEADLY,
+        states: 7_289,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-mixed-homes",
+        about: "a coordinator dies that writes objects of two homes and one with copies",
+        objects: &[1, 2, KEPT],
+        nodes: 4,
+        threads: &[(3, &[Both(&[0], &[0, 1, 2])]), (0, &[Both(&[1, 2], &[])])],
+        mortal: &[3],
+        budget: DEADLY,
+        states: 30_127,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-mixed-coordinator-is-a-home",
+        about: "a coordinator dies that is the home of one of the objects; one has copies",
+        objects: &[1, 2, KEPT],
+        threads: &[(1, &[Both(&[0], &[0, 1, 2])]), (2, &[Both(&[1, 2], &[])])],
+        mortal: &[1],
+        budget: DEADLY,
+        states: 6_978,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-mixed-keeper-dies",
+        about: "who serves objects with copies dies under a transaction that writes others, too",
+        objects: &[1, KEPT],
+        threads: &[(2, &[Both(&[0, 1], &[0, 1])]), (1, &[Both(&[0, 1], &[])])],
+        mortal: &[0],
+        budget: Budget {
+            double: 1,
+            ..DEADLY
+        },
+        states: 31_322,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-mixed-keeper-coordinates",
+        about: "the coordinator that dies serves the objects with copies",
+        objects: &[1, KEPT],
+        threads: &[
+            (0, &[Both(&[0, 1], &[0, 1])]),
+            (2, &[Both(&[0, 1], &[0, 1])]),
+        ],
+        mortal: &[0],
+        budget: Budget { lose: 1, ..DEADLY },
+        states: 8_785,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-mixed-home-dies",
+        about: "a home dies under a transaction that writes an object there and one with copies",
+        objects: &[1, 2, KEPT],
+        threads: &[
+            (2, &[Both(&[0, 2], &[0, 1, 2])]),
+            (0, &[Both(&[1, 2], &[])]),
+        ],
+        mortal: &[1],
+        budget: DEADLY,
+        states: 8_481,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-mixed-leaves",
+        about: "a thread waits no longer for a keeper, and begins anew with what has copies",
+        objects: &[1, KEPT],
+        nodes: 4,
+        threads: &[(2, &[Both(&[0], &[0, 1]), Write(1)]), (3, &[Read(0)])],
+        mortal: &[2],
+        budget: Budget {
+            early: 1,
+            leave: 1,
+            ..DEADLY
+        },
+        states: 6_332,
         ..PLAIN
     },
 ];

@@ -2,7 +2,7 @@
 
 use rackmem_proto::wire::NodeId;
 
-/// The home of an object with copies: node 0 serves it, and does not die.
+/// The home of an object with copies: the lowest node serves it.
 pub const KEPT: NodeId = NodeId::MAX;
 
 /// What a thread does, one after the other. Objects are meant by their places in the scenario.

@@ -23,17 +23,8 @@ use std::rc::Rc;
 /// Attempts of a thread at one operation. Then it leaves it.
 const TRIES: u8 = 2;
 const LOCKED: &str = "no object stays locked";
-/// Who serves the home that a group keeps. It does not die here: see [`super::super::kept`].
-const KEEPER: NodeId = 0;
 /// Bytes of a line.
 const LINE: u32 = 4096;
-
-fn node_of(packet: &Parcel) -> NodeId {
-    match packet.to {
-        Dest::Home(home) if !home.is_own() => KEEPER,
-        _ => world::node_of(packet),
-    }
-}
 
 #[derive(Clone)]
 struct Member {
@@ -200,9 +191,19 @@ impl World {
         (0..self.nodes.len() as NodeId).filter(|node| self.lives(*node))
     }
 
+    /// The node that a packet is for. Who serves the home that a group keeps is the lowest node of
+    /// the epoch. It dies between packets here, and in the middle of one in [`super::super::kept`].
+    fn node_of(&self, packet: &Parcel) -> NodeId {
+        match packet.to {
+            Dest::Home(home) if !home.is_own() && packet.header.epoch == 1 => 0,
+            Dest::Home(home) if !home.is_own() => self.living().next().unwrap_or(0),
+            _ => world::node_of(packet),
+        }
+    }
+
     /// A packet comes to its node.
     pub fn arrive(&mut self, packet: &Parcel) -> Result<(), Complaint> {
-        let node = node_of(packet);
+        let node = self.node_of(packet);
         let epoch = self.nodes[usize::from(node)].epoch;
         if self.lives(node) && is_current(&packet.header, epoch, |_| 1) {
             self.serve(packet, node);
@@ -247,12 +248,12 @@ impl World {
 
     /// Whether something of a node has not ended.
     pub fn is_busy(&self, node: NodeId) -> bool {
+        let member = &self.nodes[usize::from(node)];
+        let transacts = |thread: &Thread| thread.waits || !member.sabre.may_transact(thread.slot);
         let mut threads = self.threads.iter();
-        let transacts = |thread: &Thread| {
-            let member = &self.nodes[usize::from(node)];
-            thread.waits || !member.sabre.may_transact(thread.slot)
-        };
-        self.lives(node) && threads.any(|thread| thread.node == node && transacts(thread))
+        let doubts = member.sabre.home.participant.in_doubt() > 0;
+        let busy = doubts || threads.any(|thread| thread.node == node && transacts(thread));
+        self.lives(node) && busy
     }
 
     /// A node dies.
@@ -308,11 +309,10 @@ impl World {
         let (mine, others) = self.mail.drain(..).partition(|(to, _)| *to == node);
         self.mail = others;
         let mine: Vec<(NodeId, Record)> = mine;
-        let gone = self.judge.dead;
         Rc::make_mut(&mut self.nodes[usize::from(node)]).settled = 2;
         self.at(node, None, |sabre, fx| {
             mine.into_iter().for_each(|(_, record)| sabre.hear(record));
-            sabre.settle(gone, fx);
+            sabre.settle(fx);
         });
         self.judge.verdict()
     }
@@ -457,7 +457,7 @@ impl World {
                 write: writes.then_some(&content[..]),
             })
         });
-        let (plan, mut parts) = Plan::of(&used.collect::<Vec<_>>()).unwrap_or_default();
+        let (plan, mut parts) = Plan::of(&used.collect::<Vec<_>>());
         let values = &mut Rc::make_mut(&mut self.nodes[usize::from(node)]).values;
         values.begin_transaction(slot, 0, &mut parts);
         let gone = match self.epoch(node) {
@@ -556,7 +556,7 @@ impl World {
     /// Drops packets that change nothing any more.
     pub fn purge(&mut self) {
         let counts = |packet: &Parcel| {
-            let node = node_of(packet);
+            let node = self.node_of(packet);
             let now = self.epoch(node) <= packet.header.epoch;
             let heard = packet.header.kind.asks_object() || self.is_busy(node);
             self.lives(node) && now && heard
