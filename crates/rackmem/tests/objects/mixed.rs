@@ -2,15 +2,15 @@
 //! which money moves and of which none is lost, whoever dies.
 
 use crate::executor::block_on;
-use crate::processes::{Member, config, started};
-use crate::together::{bank, opened, patient};
+use crate::processes::{Member, patient_config, started};
+use crate::together::{bank, opened, outlived};
 use crate::transactions::{MONEY, accounts_of, attached, audit, moved, numbers, transfer};
 use crate::{FABRICS, LONG, Stop, rack, region};
 use rackmem::object::{
     MAX_TRANSACTION_BYTES, MAX_TRANSACTION_BYTES_WITH_COPIES, Object, ObjectRef, Transaction,
 };
 use rackmem::{
-    AccessError, Changed, Contract, Fabric, Mode, Node, Rack, RackError, RegionSpec,
+    AccessError, Changed, Config, Contract, Fabric, Mode, Node, Rack, RackError, RegionSpec,
     TransactionError,
 };
 use rackmem_sim::serial::{self, Deed};
@@ -222,11 +222,10 @@ fn moves_until_killed(node: &Node, accounts: &[ObjectRef]) {
 /// Coordinators are killed in the middle, or stopped until the rack goes on without them, and the
 /// same node is back in the next round. Homes and those who keep copies live.
 fn ended_coordinators(fabric: &str, ends: &[&str]) {
-    let (text, _folder) = config(fabric, 4);
-    let text = text.replace("lease = \"2s\"", "lease = \"6s\"");
+    let (text, _folder) = patient_config(fabric, 4);
     let mut home = Member::start("mixed::member", &text, 1, "account");
     let other = home.line();
-    let rack = Rack::join(&patient(&text), 0).unwrap();
+    let rack = Rack::join(&Config::parse(&text).unwrap(), 0).unwrap();
     let node = &rack.node(0);
     let mut third = Member::start("mixed::member", &text, 2, "");
     assert_eq!(third.line(), "is there");
@@ -282,8 +281,7 @@ fn coordinators_that_are_stopped_for_longer_than_their_lease_leave_no_half() {
 /// Who serves the accounts with copies is killed while money moves between these and others, and
 /// is counted; then a home with one of the accounts is.
 fn killed_members(fabric: &str) {
-    let (text, _folder) = config(fabric, 4);
-    let text = text.replace("lease = \"2s\"", "lease = \"6s\"");
+    let (text, _folder) = patient_config(fabric, 4);
     // One after the other: the first one has the table of regions.
     let mut lines = Vec::new();
     let members = [(0, ""), (1, "account"), (2, "")].map(|(node, argument)| {
@@ -291,7 +289,7 @@ fn killed_members(fabric: &str) {
         lines.push(member.line());
         member
     });
-    let rack = Rack::join(&patient(&text), 3).unwrap();
+    let rack = Rack::join(&Config::parse(&text).unwrap(), 3).unwrap();
     let node = &rack.node(3);
     let mut all = accounts(&rack, 2, &[3]);
     let lost = accounts_of(&lines[1])[0];
@@ -334,22 +332,7 @@ fn killed_members(fabric: &str) {
             }
             seen
         });
-        let goes_on = |what: &str| {
-            let (before, end) = (done.load(SeqCst), Instant::now() + LONG);
-            while done.load(SeqCst) < before + 30 {
-                assert!(Instant::now() < end, "{fabric}: never: {what}");
-                assert!(!auditor.is_finished(), "{fabric}: an audit failed");
-                std::thread::sleep(Duration::from_millis(2));
-            }
-        };
-        goes_on("they move money");
-        members[0].signal("-KILL");
-        goes_on("they go on");
-        over.store(true, SeqCst);
-        let moved = movers.into_iter().map(|mover| mover.join().unwrap());
-        let mut history: Vec<Deed<u64>> = moved.flatten().collect();
-        history.extend(auditor.join().unwrap());
-        history
+        outlived((fabric, &members[0]), (over, done), (movers, auditor))
     });
     let expected = Ok(done.load(SeqCst));
     assert_eq!(
@@ -375,15 +358,14 @@ fn money_of_both_kinds_outlives_a_killed_keeper_over_udp() {
 #[test]
 fn a_home_that_is_killed_takes_its_objects_and_no_others_with_it() {
     for fabric in ["shm", "udp"] {
-        let (text, _folder) = config(fabric, 4);
-        let text = text.replace("lease = \"2s\"", "lease = \"6s\"");
+        let (text, _folder) = patient_config(fabric, 4);
         let mut others = [0, 2].map(|node| Member::start("mixed::member", &text, node, ""));
         others
             .iter_mut()
             .for_each(|other| assert_eq!(other.line(), "is there"));
         let mut home = Member::start("mixed::member", &text, 1, "account");
         let lost = accounts_of(&home.line())[0];
-        let rack = Rack::join(&patient(&text), 3).unwrap();
+        let rack = Rack::join(&Config::parse(&text).unwrap(), 3).unwrap();
         let node = &rack.node(3);
         let kept: Object<u64> = bank(node, "kept", 64, 4).alloc(0).unwrap();
         let lost: Object<u64> = node.attach_object(lost).unwrap();

@@ -43,6 +43,12 @@ pub fn config(fabric: &str, nodes: usize) -> (String, Folder) {
     (text, Folder(folder))
 }
 
+/// The same for members that live as long as they do, on a machine that is busy with other things.
+pub fn patient_config(fabric: &str, nodes: usize) -> (String, Folder) {
+    let (text, folder) = config(fabric, nodes);
+    (text.replace("lease = \"2s\"", "lease = \"6s\""), folder)
+}
+
 /// In such a process: its rack, its node and what it was given; nothing in the test's own.
 pub fn started(test: &str) -> Option<(Config, usize, String)> {
     let is = |name| std::env::var(name).ok();

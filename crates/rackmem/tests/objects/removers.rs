@@ -1,7 +1,7 @@
 //! Processes that remove regions of objects with copies, and are killed meanwhile.
 
 use crate::LONG;
-use crate::processes::{Member, config, started};
+use crate::processes::{Member, patient_config, started};
 use rackmem::object::{Object, ObjectRef};
 use rackmem::{AccessError, Config, Contract, Rack, RegionError, RegionSpec};
 use std::time::{Duration, Instant};
@@ -34,11 +34,10 @@ fn remover() {
 
 /// Killed at any time, it leaves a region that is all there, or none.
 fn killed_removers(fabric: &str) {
-    let (text, _folder) = config(fabric, 4);
-    let parsed = Config::parse(&text.replace("lease = \"2s\"", "lease = \"6s\"")).unwrap();
+    let (text, _folder) = patient_config(fabric, 4);
+    let parsed = Config::parse(&text).unwrap();
     let racks: Vec<Rack> = (0..3).map(|id| Rack::join(&parsed, id).unwrap()).collect();
     let nodes: Vec<_> = (0..3).map(|id| racks[id].node(id)).collect();
-    let text = text.replace("lease = \"2s\"", "lease = \"6s\"");
     for life in 0..3u32 {
         let mut remover = Member::start("removers::remover", &text, 3, "");
         let mut objects: Vec<(Object<u64>, u64)> = Vec::new();

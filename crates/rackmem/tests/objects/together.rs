@@ -1,6 +1,6 @@
 //! Transactions that write objects with copies: accounts that outlive the node that serves them.
 
-use crate::processes::{Member, config, started};
+use crate::processes::{Member, patient_config, started};
 use crate::transactions::{Account, MONEY, accounts_of, attached, audit, moved, numbers, transfer};
 use crate::{FABRICS, LONG, Stop, rack, region};
 use rackmem::object::{MAX_TRANSACTION_BYTES_WITH_COPIES, Object, ObjectRef};
@@ -10,6 +10,7 @@ use rackmem::{
 };
 use rackmem_sim::serial::{self, Deed};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// A region with copies of so many lines.
@@ -195,12 +196,6 @@ fn member() {
     }
 }
 
-/// The configuration of a rack whose members live as long as they do, on a machine that is busy
-/// with other things.
-pub fn patient(text: &str) -> Config {
-    Config::parse(&text.replace("lease = \"2s\"", "lease = \"6s\"")).unwrap()
-}
-
 /// Of whoever moves money: the accounts, and a counter that he counts up for each time.
 pub struct Moves<'a> {
     pub node: &'a Node,
@@ -227,6 +222,34 @@ fn moves(all: &Moves<'_>) -> Vec<Deed<u64>> {
     moved
 }
 
+/// Those who move money go on when this member is killed, and whoever counts it: what all of them
+/// have done until it was over. They count `done`.
+pub fn outlived(
+    (fabric, member): (&str, &Member),
+    (over, done): (&AtomicBool, &AtomicU64),
+    (movers, auditor): (Vec<Doing<'_>>, Doing<'_>),
+) -> Vec<Deed<u64>> {
+    let goes_on = |what: &str| {
+        let (before, end) = (done.load(SeqCst), Instant::now() + LONG);
+        while done.load(SeqCst) < before + 30 {
+            assert!(Instant::now() < end, "{fabric}: never: {what}");
+            assert!(!auditor.is_finished(), "{fabric}: an audit failed");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    goes_on("they move money");
+    member.signal("-KILL");
+    goes_on("they go on");
+    over.store(true, SeqCst);
+    let moved = movers.into_iter().map(|mover| mover.join().unwrap());
+    let mut all: Vec<Deed<u64>> = moved.flatten().collect();
+    all.extend(auditor.join().unwrap());
+    all
+}
+
+/// A thread that does something to accounts.
+type Doing<'scope> = ScopedJoinHandle<'scope, Vec<Deed<u64>>>;
+
 /// The process that serves the accounts, of so many regions, is killed while so many threads move
 /// money and count that.
 pub fn killed_keepers(
@@ -234,13 +257,12 @@ pub fn killed_keepers(
     (regions, threads): (usize, usize),
     moves: fn(&Moves<'_>) -> Vec<Deed<u64>>,
 ) {
-    let (text, _folder) = config(fabric, 4);
-    let text = text.replace("lease = \"2s\"", "lease = \"6s\"");
+    let (text, _folder) = patient_config(fabric, 4);
     let mut members = [0, 1, 2].map(|node| Member::start("together::member", &text, node, ""));
     for member in &mut members {
         assert_eq!(member.line(), "is there");
     }
-    let rack = Rack::join(&patient(&text), 3).unwrap();
+    let rack = Rack::join(&Config::parse(&text).unwrap(), 3).unwrap();
     let node = &rack.node(3);
     let banks = banks(node, regions);
     let (accounts, counted) = (opened(&banks, 4), banks[0].alloc(0u64).unwrap().at());
@@ -269,22 +291,7 @@ pub fn killed_keepers(
             }
             all
         });
-        let goes_on = |what: &str| {
-            let (before, end) = (done.load(SeqCst), Instant::now() + LONG);
-            while done.load(SeqCst) < before + 30 {
-                assert!(Instant::now() < end, "{fabric}: never: {what}");
-                assert!(!auditor.is_finished(), "{fabric}: an audit failed");
-                std::thread::sleep(Duration::from_millis(2));
-            }
-        };
-        goes_on("they move money");
-        members[0].signal("-KILL");
-        goes_on("they go on");
-        over.store(true, SeqCst);
-        let moved = movers.into_iter().map(|mover| mover.join().unwrap());
-        let mut all: Vec<Deed<u64>> = moved.flatten().collect();
-        all.extend(auditor.join().unwrap());
-        all
+        outlived((fabric, &members[0]), (over, done), (movers, auditor))
     });
     let counted: Object<u64> = node.attach_object(counted).unwrap();
     assert_eq!(counted.read(), Ok(done.load(SeqCst)), "{fabric}");
@@ -314,12 +321,11 @@ fn money_of_several_regions_outlives_a_killed_keeper_over_udp() {
 /// Coordinators are killed in the middle, one after the other. What they had read of another home,
 /// and locked meanwhile, is free again.
 fn killed_coordinators(fabric: &str) {
-    let (text, _folder) = config(fabric, 4);
-    let text = text.replace("lease = \"2s\"", "lease = \"6s\"");
+    let (text, _folder) = patient_config(fabric, 4);
     let serves = |node| Member::start("together::member", &text, node, "");
     let mut home = serves(1);
     assert_eq!(home.line(), "is there");
-    let rack = Rack::join(&patient(&text), 0).unwrap();
+    let rack = Rack::join(&Config::parse(&text).unwrap(), 0).unwrap();
     let node = &rack.node(0);
     let rate: Object<u64> = region(&rack, 0, "rate").alloc(3).unwrap();
     let mut third = serves(2);

@@ -1,6 +1,6 @@
 //! Transactions: accounts at several nodes, between which money moves and of which none is lost.
 
-use crate::processes::{Member, config, started};
+use crate::processes::{Member, patient_config, started};
 use crate::{FABRICS, LONG, rack, region};
 use rackmem::object::{MAX_TRANSACTION_BYTES, MAX_TRANSACTION_OBJECTS, Object, ObjectRef};
 use rackmem::{AccessError, Changed, Config, Mode, Node, Rack, TransactionError};
@@ -252,9 +252,7 @@ fn member() {
 
 /// Coordinators are killed in the middle, one after the other; the homes live.
 fn killed_coordinators(fabric: &str) {
-    let (text, _folder) = config(fabric, 4);
-    // Those that live are not taken for dead on a machine that is busy with other things.
-    let text = text.replace("lease = \"2s\"", "lease = \"6s\"");
+    let (text, _folder) = patient_config(fabric, 4);
     let mut home = Member::start("transactions::member", &text, 1, "");
     let rack = Rack::join(&Config::parse(&text).unwrap(), 0).unwrap();
     let mut accounts: Vec<ObjectRef> = accounts_of(&home.line());

@@ -15,14 +15,13 @@
 //! which slots it has something in doubt. Such a slot ([`super::super::Sabre`]) asks that home
 //! whether it has ended ([`ENDED`]), and asks nobody for anything else before.
 
+use super::super::Who;
 use super::super::effects::{Bytes, Effects};
 use super::super::home::Home;
 use super::super::kept::{Call, who_of, who_to};
-use super::super::{Who, own};
-use super::participant::{Open, Participant};
+use super::participant::{Open, Participant, acknowledge};
 use crate::wire::{
-    Contract, Copyset, Dest, Flags, Header, HomeId, Kind, NodeId, Own, Reason, Record, RequesterId,
-    Seq, Tag,
+    Contract, Copyset, Dest, Header, HomeId, Kind, NodeId, Own, Reason, Record, Seq, Tag,
 };
 
 /// The number of a question whether what an earlier life of the requester has left is over. No
@@ -154,17 +153,9 @@ impl Home {
 
     /// Whether what an earlier life of a requester has left here is over: no answer until it is.
     pub(super) fn answer_whether_ended(&self, header: &Header, fx: &mut impl Effects) {
-        let who: RequesterId = header.requester;
-        if self
-            .participant
-            .open
-            .get(&who)
-            .is_some_and(Open::is_in_doubt)
-        {
-            return;
+        let open = self.participant.open.get(&header.requester);
+        if !open.is_some_and(Open::is_in_doubt) {
+            acknowledge(header, 0, fx);
         }
-        let mut ack = header.answer(Kind::TxCommitAck, header.sender);
-        (ack.offset, ack.flags) = (0, Flags(0));
-        fx.send(Dest::Requester(who), &ack, own(0, 0, 0), Bytes::Nothing);
     }
 }

@@ -369,10 +369,7 @@ impl Home {
             (Some(End::Released | End::Refused(_)), true) if !new => return,
             _ => {}
         }
-        let mut ack = header.answer(Kind::TxCommitAck, header.sender);
-        (ack.offset, ack.flags) = (0, Flags(0));
-        let own = super::super::own(own.a, 0, 0);
-        fx.send(Dest::Requester(who), &ack, own, Bytes::Nothing);
+        acknowledge(header, own.a, fx);
     }
 
     fn holds(&self, who: RequesterId) -> bool {
@@ -446,6 +443,14 @@ impl Home {
 fn decides(entry: &Entry) -> bool {
     let tag = entry.object.tag;
     !entry.is_written() && tag.is_under(Contract::Object) && tag.home().group().is_some()
+}
+
+/// Answers a `TxCommit`: it is over.
+pub(super) fn acknowledge(header: &Header, commits: u64, fx: &mut impl Effects) {
+    let mut ack = header.answer(Kind::TxCommitAck, header.sender);
+    (ack.offset, ack.flags) = (0, Flags(0));
+    let own = own(commits, 0, 0);
+    fx.send(Dest::Requester(header.requester), &ack, own, Bytes::Nothing);
 }
 
 /// Answers a `TxLock`: why not, or how many bytes of it are here.
