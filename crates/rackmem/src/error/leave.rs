@@ -38,11 +38,19 @@ pub enum LeaveError {
         /// The node.
         node: NodeId,
     },
+    /// Too few of those that keep a block are left to take what the node has written to it.
+    Deserted {
+        /// The node.
+        node: NodeId,
+        /// The block's global address.
+        addr: u64,
+    },
 }
 
 family!(LeaveError, "leave", through [Rack, Access, Membership],
     InUse => "memory-in-use",
     LocksInUse => "locks-in-use",
+    Deserted => "deserted",
 );
 
 from!(RackError => LeaveError, _ => Rack);
@@ -58,6 +66,10 @@ impl LeaveError {
             LeaveError::InUse { node } => write!(
                 f,
                 "node {node} has gone without leaving: it has given out memory, whose content is lost"
+            ),
+            LeaveError::Deserted { node, addr } => write!(
+                f,
+                "node {node} has gone with what it wrote last, at {addr:#x} among others: too few members are left that keep it"
             ),
             LeaveError::LocksInUse { node } => {
                 write!(
@@ -76,7 +88,8 @@ impl LeaveError {
             | LeaveError::Access(_)
             | LeaveError::Membership(_)
             | LeaveError::InUse { .. }
-            | LeaveError::LocksInUse { .. } => Changed::Yes,
+            | LeaveError::LocksInUse { .. }
+            | LeaveError::Deserted { .. } => Changed::Yes,
         }
     }
 
@@ -88,6 +101,9 @@ impl LeaveError {
             LeaveError::Membership(error) => error.next_step(),
             LeaveError::InUse { .. } => {
                 "before it leaves, free what is of its memory, or copy it to other nodes"
+            }
+            LeaveError::Deserted { .. } => {
+                "end the members of a rack one after the other, or have each write survive (`survives`)"
             }
             LeaveError::LocksInUse { .. } => {
                 "before it leaves, let its threads leave them, and check that their homes can be reached"

@@ -247,6 +247,13 @@ impl Agents {
         given.map(|(_, _, tag)| tag).collect()
     }
 
+    /// Whether a copy of this node's may be all that there is of a block as it is now.
+    pub fn alone_has(&self, tag: Tag, status: LocalStatus) -> bool {
+        let copies = self.copies.as_ref();
+        status == LocalStatus::Modified
+            || copies.is_some_and(|copies| copies.lock().whole().has_downgraded(tag))
+    }
+
     /// This node has given its copy of a block up, and home has the block.
     pub fn left(&self, tag: Tag) {
         if let Some(copies) = &self.copies {

@@ -7,9 +7,9 @@
 use crate::host::agents::Agents;
 use crate::membership::{Group, Groups, KeptAs, MembershipError, Role, Store};
 use rackmem_fabric::{Port, Whole};
-use rackmem_proto::abd::first_line;
+use rackmem_proto::abd::{MEMBERS, first_line};
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Contract, HomeId, NodeId, Tag};
+use rackmem_proto::wire::{Contract, Copyset, HomeId, NodeId, Tag};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, Weak};
 use std::thread::JoinHandle;
@@ -150,6 +150,20 @@ impl Book {
         let store = self.store.as_ref().ok_or(MembershipError::Fixed)?;
         let roster = store.load(self.beat)?.roster;
         Ok(roster.map_or(heard, |roster| roster.view))
+    }
+
+    /// Whether a home that a group keeps cannot be served while only these nodes live, as known
+    /// last.
+    pub fn is_short(&self, live: Copyset) -> bool {
+        let known = self.known.lock().whole();
+        known.rows.iter().any(|group| {
+            let config = &group.config;
+            let lives = |place: &usize| config.node(*place).is_some_and(|node| live.contains(node));
+            let living = (0..MEMBERS)
+                .filter(lives)
+                .fold(0, |set, place| set | 1 << place);
+            group.home.is_some() && !config.is_removed() && !config.is_quorum(living)
+        })
     }
 
     /// Has the rack go on without a member, as if it had died.

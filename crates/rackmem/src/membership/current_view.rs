@@ -21,6 +21,9 @@ pub(crate) struct Looked {
     pub version: u64,
 }
 
+/// Whether these members are too few for something.
+pub(crate) type TooFew = Box<dyn Fn(Copyset) -> bool + Send + Sync>;
+
 /// The newest view that this process has begun to live by.
 pub(crate) struct CurrentView {
     /// Nodes that the rack can have.
@@ -36,8 +39,12 @@ pub(crate) struct CurrentView {
     resumed: AtomicU32,
     /// The rack goes on without this process, for ever.
     fenced: AtomicBool,
-    /// That, or this process has closed the rack.
+    /// That, or this process has closed the rack, or nobody is left to take what it brings home.
     over: AtomicBool,
+    /// The last of these.
+    deserted: AtomicBool,
+    /// Said once this process leaves: whether these members are too few to take that.
+    too_few: OnceLock<TooFew>,
     /// This process' lease, where members can come and go.
     term: OnceLock<Arc<Term>>,
     /// Where to look when somebody shows that there is a newer view.
@@ -62,6 +69,8 @@ impl CurrentView {
             resumed: AtomicU32::new(0),
             fenced: AtomicBool::new(false),
             over: AtomicBool::new(false),
+            deserted: AtomicBool::new(false),
+            too_few: OnceLock::new(),
             term: OnceLock::new(),
             news: OnceLock::new(),
         };
@@ -78,6 +87,27 @@ impl CurrentView {
         self.switch.store(view.switch.unwrap_or(0), ORDER);
         self.epoch.store(view.epoch, ORDER);
         self.version.store(view.version, ORDER);
+        self.look_around();
+    }
+
+    /// This process leaves: once these members are too few, it waits for no answer any more. The
+    /// first time this is said counts.
+    pub fn leave(&self, too_few: TooFew) {
+        let _ = self.too_few.set(too_few);
+        self.look_around();
+    }
+
+    fn look_around(&self) {
+        let live = Copyset(self.live.load(ORDER));
+        if self.too_few.get().is_some_and(|too_few| too_few(live)) {
+            self.deserted.store(true, ORDER);
+            self.close();
+        }
+    }
+
+    /// Whether this process, which leaves, is left with too few others.
+    pub fn is_deserted(&self) -> bool {
+        self.deserted.load(ORDER)
     }
 
     /// Who is a member in which life: no more of the view is kept.

@@ -5,7 +5,9 @@ use crate::error::{AccessError, LeaveError, LockError, RackError};
 use crate::host::locks;
 use crate::locked::BlockLock;
 use crate::node::Node;
-use rackmem_proto::wire::Tag;
+use rackmem_proto::flowcc::LocalStatus;
+use rackmem_proto::wire::{Copyset, Tag};
+use std::sync::Arc;
 
 impl Node {
     /// Whether others have memory of this node, which is lost if it goes.
@@ -14,6 +16,11 @@ impl Node {
         let serves = agents.names.is_some() || agents.kept.has_any();
         let keeps = serves && agents.standing.keeper() == Some(self.inner.id);
         keeps || agents.books(|home| home.has_given())
+    }
+
+    /// Whether the members that are left are too few to take what it has of homes that groups keep.
+    pub(crate) fn is_deserted(&self) -> bool {
+        self.inner.access.standing.is_deserted()
     }
 
     /// Serves on until the others have given back what they have of its memory,
@@ -25,16 +32,48 @@ impl Node {
         while agents.is_held_elsewhere() && backoff.wait() {}
     }
 
-    /// Writes everything in its cache home, so that this node can go.
-    /// New misses of other threads get in the way.
-    /// `epoch_follows`: see [`locks::bring_home`].
+    /// Writes what its cache has home, so that this node can go. New misses of other threads get in
+    /// the way. `epoch_follows`: what homes have as well may stay, as in the cache of a node that
+    /// dies ([`locks::bring_home`]).
+    ///
+    /// Where other members leave too, those that are left may be too few to take anything home.
+    /// Then it ends at once, with an error if a block is lost by that.
+    /// Of what locks protect nothing is said: which of the last members is their home changes while
+    /// they leave
+    /// ([`CurrentView::is_deserted`](crate::membership::current_view::CurrentView::is_deserted)).
     pub(crate) fn bring_home(&self, epoch_follows: bool) -> Result<(), LeaveError> {
+        let brought = self.bring_all_home(epoch_follows);
+        if !self.inner.access.standing.is_deserted() {
+            return brought;
+        }
         let agents = &self.inner.access.agents;
-        let patience = self.inner.access.patience;
-        self.inner.allocator.give_all_back(&self.inner.access);
-        locks::bring_home(&self.inner.access, patience, epoch_follows)?;
-        let copies: Vec<Tag> = agents.cache.copies().map(|copy| copy.0).collect();
-        for tag in copies {
+        let mut copies = agents.cache.copies();
+        let block = copies.find(|(tag, status)| agents.alone_has(*tag, *status));
+        block.map_or(Ok(()), |(tag, _)| {
+            let (node, addr) = (self.id(), tag.0);
+            Err(LeaveError::Deserted { node, addr })
+        })
+    }
+
+    fn bring_all_home(&self, epoch_follows: bool) -> Result<(), LeaveError> {
+        let access = &self.inner.access;
+        let (agents, patience) = (&access.agents, access.patience);
+        self.inner.allocator.give_all_back(access);
+        let must = |copy: &(Tag, LocalStatus)| !epoch_follows || agents.alone_has(copy.0, copy.1);
+        let copies = agents.cache.copies().filter(must).map(|copy| copy.0);
+        let (own, kept): (Vec<_>, Vec<_>) = copies.partition(|tag| tag.home().is_own());
+        // A home that is a node's takes what is its, however few are left.
+        for tag in own {
+            self.evict(tag.0)?;
+        }
+        let (me, groups) = (self.id(), Arc::downgrade(&access.groups));
+        access.standing.leave(Box::new(move |live| {
+            let others = live.without(me);
+            let short = || groups.upgrade().is_some_and(|groups| groups.is_short(live));
+            others == Copyset::EMPTY || short()
+        }));
+        locks::bring_home(access, patience, epoch_follows)?;
+        for tag in kept {
             self.evict(tag.0)?;
         }
         // Who was given a block holds its lock until it has the data; till then only this node can
@@ -52,9 +91,9 @@ impl Node {
                 Ok(None) | Err(_) => return Err(AccessError::Busy { addr: tag.0 }.into()),
             }
         }
-        self.inner.access.requesters.drain();
+        access.requesters.drain();
         let mut backoff = Backoff::new(patience);
-        while !agents.rebuilding.all_told() && backoff.wait() {}
+        while !agents.rebuilding.all_told() && !access.standing.is_over() && backoff.wait() {}
         Ok(())
     }
 }

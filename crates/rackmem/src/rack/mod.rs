@@ -308,20 +308,27 @@ impl Rack {
     /// # Errors
     /// Those of [`Rack::leave`] but [`LeaveError::InUse`]. The rack is dropped nevertheless:
     /// then the others go on without it after the lease.
+    /// [`LeaveError::Deserted`] when others leave too, and those that are left are too few for
+    /// memory with copies: nobody is waited for then, and what this node alone had of it is lost.
     pub fn leave_memory_behind(self) -> Result<(), LeaveError> {
         if !self.nodes.iter().any(Node::is_in_use) {
             return self.close();
         }
         let others = |node: &Node| node.nodes() > self.nodes.len();
         for node in self.nodes.iter().filter(|node| others(node)) {
-            node.bring_home(true)?;
-            match self.book.exclude(Role::Node(node.id())) {
-                // Nobody is ever declared dead there.
-                Ok(()) | Err(MembershipError::Fixed) => {}
-                Err(error) => return Err(error.into()),
-            }
+            node.bring_home(self.book.has_store())?;
+            self.exclude(node)?;
         }
         Ok(())
+    }
+
+    /// Has the rack go on in another epoch, without a node of this process.
+    fn exclude(&self, node: &Node) -> Result<(), LeaveError> {
+        match self.book.exclude(Role::Node(node.id())) {
+            // Nobody is ever declared dead there.
+            Ok(()) | Err(MembershipError::Fixed) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Ends this process' part of the rack, as dropping it does, and first writes home what its
@@ -337,6 +344,11 @@ impl Rack {
         let others = |node: &Node| node.nodes() > self.nodes.len();
         for node in self.nodes.iter().filter(|node| others(node)) {
             node.bring_home(false)?;
+            if node.is_deserted() {
+                // Its copies are still known at homes.
+                self.exclude(node)?;
+                continue;
+            }
             node.linger();
         }
         match &self.seat {

@@ -9,20 +9,20 @@ use rackmem::{
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-const MORE: &str = "lease = '1500ms'\npatience = '60s'\nreplace_after = '200ms'\n";
-const BLOCK: usize = 4096;
+pub const MORE: &str = "lease = '1500ms'\npatience = '60s'\nreplace_after = '200ms'\n";
+pub const BLOCK: usize = 4096;
 
-fn spec(name: &str, blocks: usize, survives: Survives) -> RegionSpec {
+pub fn spec(name: &str, blocks: usize, survives: Survives) -> RegionSpec {
     let spec = RegionSpec::new(name, blocks * BLOCK).copies(3);
     spec.survives(survives)
 }
 
-fn put(region: &Region, block: usize, value: u64) {
+pub fn put(region: &Region, block: usize, value: u64) {
     let written = region.write(block * BLOCK, &value.to_le_bytes());
     written.unwrap();
 }
 
-fn get(region: &Region, block: usize) -> u64 {
+pub fn get(region: &Region, block: usize) -> u64 {
     let mut bytes = [0; 8];
     region.read(block * BLOCK, &mut bytes).unwrap();
     u64::from_le_bytes(bytes)

@@ -10,6 +10,7 @@ mod futures;
 mod growing;
 mod history;
 mod homes;
+mod homes_left;
 mod homes_removed;
 mod locks;
 mod maps;

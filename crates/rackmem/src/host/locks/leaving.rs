@@ -51,7 +51,7 @@ pub(crate) fn bring_home(
     let began = Instant::now();
     let mut pause = PAUSES[0];
     while !try_to_bring_home(access, (began, patience), epoch_follows) {
-        if began.elapsed() >= patience {
+        if began.elapsed() >= patience || access.standing.is_over() {
             let node = access.agents.locks.me;
             return Err(LeaveError::LocksInUse { node });
         }
@@ -83,7 +83,8 @@ fn ask_until(
     loop {
         ask(access, &left, None);
         left.retain(|cell| !done(cell));
-        if left.is_empty() || began.elapsed() >= patience {
+        let nobody = access.standing.is_over();
+        if left.is_empty() || nobody || began.elapsed() >= patience {
             return left.is_empty();
         }
         std::thread::sleep(pause);

@@ -1,0 +1,74 @@
+//! Members leave until too few keep the memory: who leaves then waits for nobody, and says whether
+//! anything is lost by that.
+
+use crate::homes::{BLOCK, MORE, get, put, spec};
+use crate::members::{Cluster, NETWORKS};
+use rackmem::{LeaveError, Rack, Survives};
+use std::sync::Barrier;
+
+const NODES: usize = 3;
+
+/// All are told to end at the same time. They have more and more copies of memory that others keep,
+/// so the last ones bring theirs home while the first ones go.
+#[test]
+fn all_members_leave_at_once() {
+    for fabric in NETWORKS {
+        let cluster = Cluster::new("together", fabric, NODES, MORE);
+        let (racks, nodes) = cluster.nodes(NODES);
+        let spec = spec("pages", 200, Survives::Writes);
+        let region = nodes[0].create_region(&spec).unwrap();
+        for block in 0..200 {
+            put(&region, block, block as u64);
+        }
+        for (node, reads) in [(1, 20), (2, 200)] {
+            let region = nodes[node].open_region(&spec).unwrap();
+            for block in 0..reads {
+                assert_eq!(get(&region, block), block as u64);
+            }
+        }
+        drop(region);
+        let together = Barrier::new(NODES);
+        std::thread::scope(|scope| {
+            for rack in racks.into_iter().flatten() {
+                let together = &together;
+                scope.spawn(move || {
+                    together.wait();
+                    let left = rack.leave_memory_behind();
+                    // Who waited for the others would be told after all of its patience.
+                    assert!(left.is_ok(), "{fabric}: {left:?}");
+                });
+            }
+        });
+    }
+}
+
+/// The others have left, or died, and the last one has written what they do not have. It says so.
+#[test]
+fn the_last_member_says_what_is_lost() {
+    for fabric in NETWORKS {
+        for (how, go) in [
+            (
+                "left",
+                (|rack| rack.leave_memory_behind().unwrap()) as fn(Rack),
+            ),
+            ("died", drop),
+        ] {
+            let cluster = Cluster::new(how, fabric, NODES, MORE);
+            let (mut racks, nodes) = cluster.nodes(NODES);
+            let spec = spec("pages", 4, Survives::Rest);
+            nodes[0].create_region(&spec).unwrap();
+            let region = nodes[2].open_region(&spec).unwrap();
+            assert_eq!(get(&region, 0), 0);
+            put(&region, 1, 7);
+            for rack in &mut racks[..2] {
+                go(rack.take().unwrap());
+            }
+            let left = racks[2].take().unwrap().leave_memory_behind();
+            let lost = region.addr() + BLOCK as u64;
+            assert!(
+                matches!(left, Err(LeaveError::Deserted { node: 2, addr }) if addr == lost),
+                "{fabric}, {how}: {left:?}"
+            );
+        }
+    }
+}
