@@ -3,7 +3,7 @@
 //!
 //! The words of objects are the host's ([`Words`]).
 
-use super::transaction::{Entry, Parts, decode};
+use super::transaction::{ENDED, Entry, Parts, decode};
 use super::{Bytes, Defect, Effects, GRANULE, LINE, Lane, MAX_BYTES, Memory, Meta, Outcome, Spot};
 use crate::call::{Operands, Parcel, put_segment};
 use crate::wire::{Dest, Flags, Header, HomeId, NodeId, OWN_LEN, Own, RequesterId, Tag};
@@ -264,6 +264,8 @@ impl<W: Words> Effects for Section<'_, W> {
             Dest::Home(_) => {
                 let slot = header.requester.slot as u8;
                 header.reply_port = match bytes {
+                    // No thread has asked this, and none may be listening in the slot.
+                    _ if header.seq == ENDED => 0,
                     // Its own home's answer is a call.
                     Bytes::Part(..) if to == Dest::Home(HomeId::of(node)) => 0,
                     Bytes::Part(..) => commit.map_or(0, |commit| commit.reply_port),

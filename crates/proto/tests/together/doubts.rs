@@ -12,6 +12,8 @@ use rackmem_proto::wire::{Copyset, Dest, Header, HomeId, Kind, NodeId, Own, Reco
 const HOMES: [NodeId; 2] = [3, 4];
 /// What it writes.
 const NEW: u8 = 9;
+/// Where a thread once listened in the slot by which its node asks.
+const EARLIER: u16 = 777;
 
 /// A transaction that writes the first object of each of these regions and of each home. Its
 /// coordinator dies when the keeper has its call.
@@ -54,6 +56,9 @@ impl Scene {
     fn new(regions: &[u16], stores: usize) -> Scene {
         let mut rack = Rack::new(None);
         let mut homes = HOMES.map(|home| Node::of_life((home, 1), &rack.laid));
+        for home in &mut homes {
+            home.values.begin(0, EARLIER, (Vec::new(), 1));
+        }
         let objects = homes.each_mut().map(|home| {
             let made = in_epoch(home, 1, |sabre, fx| {
                 let region = sabre.home.book.reserve(SLAB).unwrap();
@@ -101,7 +106,11 @@ impl Scene {
     /// What a home sends when it asks.
     fn asks(&mut self, home: usize) -> Vec<Parcel> {
         let epoch = self.rack.epoch;
-        in_epoch(&mut self.homes[home], epoch, |sabre, fx| sabre.resume(fx)).1
+        let asks = in_epoch(&mut self.homes[home], epoch, |sabre, fx| sabre.resume(fx)).1;
+        for question in &asks {
+            assert_eq!(question.header.reply_port, 0, "no thread waits for this");
+        }
+        asks
     }
 
     /// A home asks until it is answered. Whether it has committed.
@@ -236,7 +245,7 @@ fn a_node_that_is_back_calls_no_keeper_before_homes_know() {
     in_epoch(&mut scene.homes[1], epoch, |sabre, fx| sabre.settle(fx));
     // Before all have reported nothing goes to a keeper, nor does anything afterwards.
     in_epoch(&mut back, epoch, |sabre, _| sabre.enter(members));
-    back.values.begin(0, 0, (vec![1; 8], 1));
+    back.values.begin(0, EARLIER, (vec![1; 8], 1));
     let write = Command::Write(object_of(0, 0), 0, 8);
     let early = in_epoch(&mut back, epoch, |sabre, fx| sabre.command(0, write, fx));
     assert!(early.1.is_empty());
@@ -247,6 +256,7 @@ fn a_node_that_is_back_calls_no_keeper_before_homes_know() {
     });
     let to: Vec<Dest> = asked.1.iter().map(|packet| packet.to).collect();
     assert_eq!(to, [Dest::Home(HomeId::of(HOMES[1]))]);
+    assert_eq!(asked.1[0].header.reply_port, 0, "the node waits for this");
     assert!(comes(&mut scene.homes[1], epoch, &asked.1[0]).is_empty());
     // A home that has nothing in doubt says so at once.
     assert!(scene.resolve(1));

@@ -68,7 +68,7 @@ impl Event {
             Event::Switch(time) => vec![format!("switch for {} ms", time.as_millis())],
             Event::Grow(copies) => vec![format!("to {copies} copies")],
             Event::Forget(one, other) => vec![format!("nodes {one} and {other}")],
-            Event::All => vec!["every node".into()],
+            Event::All => vec!["every node that may die".into()],
         }
     }
 }
@@ -106,11 +106,11 @@ impl Soak {
             _ => random.u64(..kinds),
         };
         Some(match kind {
-            1 => Event::Pause(random.usize(..self.rack.nodes), time(random)),
+            1 => Event::Pause(random.usize(..self.rack.mortal), time(random)),
             2 => self.rack.replacement(random)?,
             3 if self.rack.switch => Event::Switch(time(random)),
             4 if self.durability != Durability::Memory => Event::All,
-            _ => Event::Kill(random.usize(..self.rack.nodes), time(random)),
+            _ => Event::Kill(random.usize(..self.rack.mortal), time(random)),
         })
     }
 
@@ -156,7 +156,7 @@ impl Soak {
                         return Ok(false);
                     }
                 }
-                let all: Vec<usize> = (0..self.rack.nodes).collect();
+                let all: Vec<usize> = (0..self.rack.mortal).collect();
                 self.rack.kill(false, &all);
                 if rolls_back {
                     self.rack.roll_back()?;

@@ -2,6 +2,7 @@
 //! of it, while replicas are killed, paused and replaced and the switch starts again. What they
 //! have told is judged as one history.
 
+mod beside;
 mod event;
 pub mod line;
 mod rack;
@@ -120,7 +121,8 @@ pub fn run(
         ));
     }
     let mut soak = Soak {
-        rack: ReplicatedRack::new(cluster, nodes, switch)?,
+        // The last one has objects without copies.
+        rack: ReplicatedRack::new(cluster, (nodes, nodes - usize::from(args.objects)), switch)?,
         told,
         record: Record::default(),
         random: fastrand::Rng::with_seed(seed),

@@ -1,5 +1,6 @@
 //! The processes, and the register that says who keeps copies.
 
+use super::beside::ADDRESSES;
 use super::event::{Event, Planted};
 use super::worker::{BESIDE, REGION};
 use crate::commands::load;
@@ -23,12 +24,14 @@ pub struct ReplicatedRack {
     /// Where nodes have their stores.
     stores: PathBuf,
     pub nodes: usize,
+    /// Those that things are done to: the first ones.
+    pub mortal: usize,
     pub switch: bool,
 }
 
 impl ReplicatedRack {
     /// A rack that is up.
-    pub fn new(cluster: Cluster, nodes: usize, switch: bool) -> Result<Self> {
+    pub fn new(cluster: Cluster, (nodes, mortal): (usize, usize), switch: bool) -> Result<Self> {
         let config = load(&cluster.file())?;
         let settings = &config.membership;
         let store = settings.source.open(&settings.name)?;
@@ -38,6 +41,7 @@ impl ReplicatedRack {
             store: store.ok_or_else(none)?,
             cluster,
             nodes,
+            mortal,
             switch,
         })
     }
@@ -52,7 +56,7 @@ impl ReplicatedRack {
     /// The groups of its regions, the first one's first.
     fn groups(&self) -> Result<Vec<Group>> {
         let groups = self.store.groups(WITHIN)?.unwrap_or_default();
-        let found = [REGION, BESIDE].map(|name| groups.find(name));
+        let found = [REGION, BESIDE, ADDRESSES].map(|name| groups.find(name));
         let found = found.into_iter().map_while(|found| found);
         Ok(found.map(|(_, group)| group.clone()).collect())
     }

@@ -1,13 +1,14 @@
 //! A member whose threads read and write lines with copies and tell of it, until it is killed.
 
 use super::super::locks::now;
+use super::beside;
 use super::line::{Line, What};
 use crate::failure::{Failure, Result};
 use crate::out;
 use crate::stop::Stop;
 use rackmem::object::{Object, ObjectRef, Transaction};
 use rackmem::{
-    AccessError, AllocError, Contract, Durability, Node, RackError, Region, RegionError,
+    AccessError, AllocError, Contract, Durability, ErrorKind, Node, RackError, Region, RegionError,
     RegionSpec, Replicated, TransactionError,
 };
 use std::fmt;
@@ -31,10 +32,10 @@ const BETWEEN: u64 = 4000;
 /// Of so many operations one reads a line that is not written any more.
 const EARLIER: u8 = 4;
 /// Before another try.
-const AGAIN: Duration = Duration::from_millis(20);
+pub const AGAIN: Duration = Duration::from_millis(20);
 
 /// A line: one number, over and over, so that a mixture of two writes shows.
-type Value = [u64; 512];
+pub type Value = [u64; 512];
 
 /// What processes are to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,13 +79,18 @@ impl FromStr for Work {
 }
 
 impl Work {
+    /// Lines or objects of a region.
+    fn all(&self) -> u64 {
+        self.windows() * LINES
+    }
+
     fn windows(&self) -> u64 {
         (self.seconds / WINDOW.as_secs() + 1).min(WINDOWS)
     }
 
     fn spec(&self, name: &str, copies: u8) -> RegionSpec {
         let line = size_of::<Value>() as u32 * if self.objects { 2 } else { 1 };
-        let bytes = self.windows() * LINES * u64::from(line);
+        let bytes = self.all() * u64::from(line);
         let spec = RegionSpec::new(name, bytes as usize).copies(copies);
         let spec = spec.line(line).durability(self.durability);
         match self.objects {
@@ -103,7 +109,8 @@ impl Work {
 pub fn work(node: &Node, work: Work, stop: &Stop) -> Result<()> {
     let mut regions = Vec::new();
     for name in [REGION, BESIDE].iter().take(1 + usize::from(work.objects)) {
-        let Some(region) = find(node, name, work, stop)? else {
+        let spec = work.spec(name, work.copies);
+        let Some(region) = find(node, &spec, work.copies, stop)? else {
             return Ok(());
         };
         if work.objects && !fill(&region, stop)? {
@@ -111,11 +118,19 @@ pub fn work(node: &Node, work: Work, stop: &Stop) -> Result<()> {
         }
         regions.push(region);
     }
+    let plain = match work.objects {
+        true => beside::objects(node, work, work.all().div_ceil(KINDS) as usize, stop)?,
+        false => Some(Vec::new()),
+    };
+    let Some(plain) = plain else {
+        return Ok(());
+    };
+    let places = Places { regions, plain };
     out::line(serde_json::json!({"copies": work.copies}));
     std::thread::scope(|scope| {
         let turn = |thread| {
-            let regions = &regions;
-            move || take_turns(node, regions, (work, thread), stop)
+            let places = &places;
+            move || take_turns(node, places, (work, thread), stop)
         };
         let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(turn(n))).collect();
         let ended = threads.into_iter().map(|thread| match thread.join() {
@@ -128,10 +143,9 @@ pub fn work(node: &Node, work: Work, stop: &Stop) -> Result<()> {
 }
 
 /// The region, once there are members enough for it. None when told to stop.
-fn find(node: &Node, name: &str, work: Work, stop: &Stop) -> Result<Option<Region>> {
-    let mut copies = work.copies;
+pub fn find(node: &Node, spec: &RegionSpec, mut copies: u8, stop: &Stop) -> Result<Option<Region>> {
     while !stop.requested() {
-        match node.create_region(&work.spec(name, copies)) {
+        match node.create_region(&spec.clone().copies(copies)) {
             Ok(region) => return Ok(Some(region)),
             // It has grown.
             Err(RegionError::OtherCopies { has, .. }) => copies = has,
@@ -141,6 +155,25 @@ fn find(node: &Node, name: &str, work: Work, stop: &Stop) -> Result<Option<Regio
                 | RegionError::NoGroups { .. },
             ) => std::thread::sleep(AGAIN),
             Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(None)
+}
+
+/// Does something until the rack has an answer to it. None: when told to stop, or when the rack has
+/// gone on without this process.
+pub fn insist<T>(
+    mut act: impl FnMut() -> std::result::Result<T, rackmem::Error>,
+    stop: &Stop,
+) -> Result<Option<T>> {
+    while !stop.requested() {
+        match act() {
+            Ok(done) => return Ok(Some(done)),
+            Err(error) => match error.kind() {
+                ErrorKind::NoAnswer | ErrorKind::Lost => std::thread::sleep(AGAIN),
+                ErrorKind::Closed => return Ok(None),
+                _ => return Err(error.into()),
+            },
         }
     }
     Ok(None)
@@ -161,29 +194,38 @@ fn fill(region: &Region, stop: &Stop) -> Result<bool> {
     Ok(false)
 }
 
+/// What there is to be read and written.
+struct Places {
+    /// One of lines, or two of objects.
+    regions: Vec<Region>,
+    /// Objects without copies.
+    plain: Vec<u64>,
+}
+
 /// What is read and written.
 enum Place {
     Line(Replicated<Value>),
     Object(Object<Value>),
     /// Two objects, of two regions, that transactions read and write, and that have one value at
-    /// each moment.
+    /// each moment. The second has no copies, or it has.
     Pair([Object<Value>; 2]),
 }
 
+/// Kinds of places in regions of objects, which come in turn.
+const KINDS: u64 = 3;
+
 impl Place {
-    fn of(node: &Node, regions: &[Region], nth: usize) -> Result<Self> {
+    fn of(node: &Node, places: &Places, nth: usize) -> Result<Self> {
         // None of them is ever freed.
-        let object = |region: &Region| {
-            let addr = region.addr() + (nth * 2 * size_of::<Value>()) as u64;
-            node.attach_object(ObjectRef::new(addr, 0))
-        };
-        Ok(match regions {
-            [first, ..] if regions.len() > 1 && nth.is_multiple_of(2) => {
-                Place::Object(object(first)?)
-            }
-            [first, second, ..] => Place::Pair([object(first)?, object(second)?]),
-            [lines] => Place::Line(lines.replicated(nth)?),
-            [] => return Err(Failure::new("there is no region", "report this")),
+        let at = |addr: u64| node.attach_object(ObjectRef::new(addr, 0));
+        let object = |region: &Region| at(region.addr() + (nth * 2 * size_of::<Value>()) as u64);
+        let kinds = KINDS as usize;
+        Ok(match (&places.regions[..], nth % kinds) {
+            ([lines], _) => Place::Line(lines.replicated(nth)?),
+            ([first, ..], 0) => Place::Object(object(first)?),
+            ([first, second], 1) => Place::Pair([object(first)?, object(second)?]),
+            ([first, ..], _) => Place::Pair([object(first)?, at(places.plain[nth / kinds])?]),
+            ([], _) => return Err(Failure::new("there is no region", "report this")),
         })
     }
 
@@ -220,7 +262,7 @@ fn tell(thread: u32, what: What) {
 
 fn take_turns(
     node: &Node,
-    regions: &[Region],
+    places: &Places,
     (work, thread): (Work, u32),
     stop: &Stop,
 ) -> Result<()> {
@@ -238,8 +280,8 @@ fn take_turns(
             true => random.u64(..window * LINES),
             false => window * LINES + random.u64(..LINES),
         };
-        let line = line % (work.windows() * LINES);
-        let place = Place::of(node, regions, line as usize)?;
+        let line = line % work.all();
+        let place = Place::of(node, places, line as usize)?;
         let ended = match earlier || random.bool() {
             true => {
                 tell(thread, What::Reads(line));
