@@ -25,9 +25,10 @@ mod compiler {
     /// What they include of `crates/wire`, made by `cargo xtask golden`.
     const GENERATED: &str = "../../switch/generated/wire.h";
     /// What is compiled, and the name of the object.
-    const OBJECTS: [(&str, &str); 3] = [
+    const OBJECTS: [(&str, &str); 4] = [
         ("rackmem.bpf.c", "rackmem.bpf.o"),
         ("objects.bpf.c", "objects.bpf.o"),
+        ("blocks.bpf.c", "blocks.bpf.o"),
         ("bare.bpf.c", "bare.bpf.o"),
     ];
 
@@ -148,7 +149,16 @@ mod compiler {
             text.push_str(&format!("#define MIRROR_{what} {number}\n"));
         }
         // Where blocks lie that the switch decides about.
-        let [block, sets, node, epoch, addresses, macs, incarnations] = twin::FRONT;
+        let [
+            block,
+            sets,
+            node,
+            epoch,
+            segment,
+            addresses,
+            macs,
+            incarnations,
+        ] = twin::FRONT;
         let [version, name] = twin::PLACE;
         for (what, number) in [
             ("SLAB", twin::TWIN_SLAB),
@@ -158,6 +168,7 @@ mod compiler {
             ("SETS", sets as u64),
             ("NODE", node as u64),
             ("EPOCH", epoch as u64),
+            ("SEGMENT", segment as u64),
             ("ADDRESSES", addresses as u64),
             ("MACS", macs as u64),
             ("INCARNATIONS", incarnations as u64),

@@ -11,7 +11,6 @@
 #define ENTRY_SHARED 2ull
 #define ENTRY_VERSION 8ull
 #define WAYS 8
-#define CONTRACT_COHERENT 0
 
 struct desk {
 	__u64 words[DESK_WORDS];
@@ -61,36 +60,6 @@ struct {
 
 /// What became of an order: in this order in the desk's counts.
 enum cached { CACHED_ANSWER, CACHED_NOT_OF_NOW, CACHED_ASKS, CACHED_NO_WAY, CACHED_ABSENT, CACHED_LOCKED, CACHED_WRITTEN, CACHED_AGAIN };
-
-/// A well-formed packet of the rack without a body, in one datagram.
-always struct wire_header *bare_packet(struct xdp_md *ctx)
-{
-	void *frame = (void *)(long)ctx->data;
-	if (frame + OWN_AT > (void *)(long)ctx->data_end)
-		return NULL;
-	const struct ethhdr *eth = frame;
-	const struct iphdr *ip = frame + 14;
-	const struct udphdr *udp = frame + 34;
-	struct wire_header *wire = frame + CARRIER_LEN;
-	bool whole = eth->h_proto == bpf_htons(ETH_P_IP) && *(__u8 *)ip == 0x45 && ip->protocol == IPPROTO_UDP &&
-		     !(ip->frag_off & bpf_htons(0x3fff)) && ip->tot_len == bpf_htons(OWN_AT - 14) &&
-		     udp->len == bpf_htons(OWN_AT - 34);
-	return whole && wire->magic == bpf_htons(WIRE_MAGIC) && wire->version == WIRE_VERSION && !wire->body_len ? wire : NULL;
-}
-
-/// Where packets of a node come from is where it is reached. Its address is the rack's file's.
-always void learn(const __u64 *addresses, __u64 *macs, const struct ethhdr *eth, const struct iphdr *ip,
-		  const struct wire_header *wire)
-{
-	__u32 sender = bpf_ntohs(wire->sender);
-	if (sender >= MAX_NODES || addresses[sender] != ip->saddr)
-		return;
-	__u64 mac = 0;
-	__builtin_memcpy(&mac, eth->h_source, 6);
-	__u64 *known = &macs[sender & (MAX_NODES - 1)];
-	if (load(known) != mac)
-		*(volatile __u64 *)known = mac;
-}
 
 /// Takes the entry's lock bit, empties it and enters the request, or changes nothing.
 always enum cached take_away(struct desk *desk, const struct wire_header *wire)
@@ -166,11 +135,9 @@ always int cached(struct xdp_md *ctx)
 	struct desk *desk = bpf_map_lookup_elem(&DESK, &zero);
 	if (!desk || !desk->words[DESK_EPOCH])
 		return -1;
-	struct wire_header *wire = bare_packet(ctx);
-	if (!wire)
-		return -1;
-	void *frame = (void *)(long)ctx->data;
-	if (frame + OWN_AT > (void *)(long)ctx->data_end)
+	void *frame = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct wire_header *wire = bare_packet(frame, end);
+	if (!wire || frame + OWN_AT > end)
 		return -1;
 	struct ethhdr *eth = frame;
 	const struct iphdr *ip = frame + 14;

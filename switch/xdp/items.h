@@ -39,7 +39,7 @@ struct region {
 /// What became of reads of items and of questions for news.
 enum item_did { ITEM_ANSWERED, ITEM_UNCHANGED, ITEM_LOCKED, ITEM_TORN, ITEM_NEWS, ITEM_ELSEWHERE, ITEM_NO_ROOM, ITEM_DIDS };
 
-COUNTED(item_did, ITEM_DIDS, ITEM_COUNTERS, count_item, pass_item)
+COUNTED(item_did, ITEM_DIDS, ITEM_COUNTERS, count_item, pass_item, XDP_PASS)
 
 /// Whether the region that a tag names is here, and what it is.
 always bool find_region(const struct home *home, __u64 tag, struct region *region)

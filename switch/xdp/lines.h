@@ -27,7 +27,7 @@ struct {
 /// What became of questions for lines and for their stamps.
 enum line_did { LINE_ANSWERED, LINE_STAMP, LINE_LOCKED, LINE_TORN, LINE_ELSEWHERE, LINE_NO_ROOM, LINE_DIDS };
 
-COUNTED(line_did, LINE_DIDS, LINE_COUNTERS, count_line, pass_line)
+COUNTED(line_did, LINE_DIDS, LINE_COUNTERS, count_line, pass_line, XDP_PASS)
 
 /// The row of the group that a tag names, if there can be one.
 always const __u64 *mirror_row(__u64 tag)

@@ -1,8 +1,7 @@
 // Objects read where they lie (crates/proto/src/sabre/rule.rs): a granule of an object is answered here, without waking anybody.
 // What is not answered passes, unchanged, to the home's agent: other packets, an object that a writer is in or that moved
 // meanwhile, that is gone, and reads of more than a granule. Items of bounded memory are `items.h`'s, lines of replicated memory
-// are `lines.h`'s, blocks of coherent memory are `blocks.h`'s, by the same program.
-#include "blocks.h"
+// are `lines.h`'s, by the same program.
 #include "cache.h"
 #include "items.h"
 #include "lines.h"
@@ -33,6 +32,11 @@ struct {
 	__type(key, __u32);
 	__type(value, struct slab);
 } OBJECTS SEC(".maps");
+
+/// What became of reads for the home.
+enum did { DID_ANSWER, DID_LOCKED, DID_TORN, DID_GONE, DID_KNOWN, DID_LONG, DID_ELSEWHERE, DID_NO_ROOM, DIDS };
+
+COUNTED(did, DIDS, COUNTERS, count, pass, XDP_PASS)
 
 /// An object's place in its slab, and how long its content can be.
 struct place {
@@ -140,19 +144,14 @@ always int answer_object(struct xdp_md *ctx, const struct home *home, void *fram
 SEC("xdp")
 int objects(struct xdp_md *ctx)
 {
-	hear_for_blocks(ctx);
 	// One program an interface.
 	int verdict = cached(ctx);
 	if (verdict >= 0)
 		return verdict;
 	__u32 zero = 0;
 	const struct home *home = bpf_map_lookup_elem(&HOME, &zero);
-	void *frame = home ? frame_for(ctx, home, OWN_AT) : NULL;
-	if (!frame)
-		return XDP_PASS;
-	if (wants_block(ctx, frame))
-		return answer_block(ctx, home, frame);
-	frame = frame_for(ctx, home, FRAME_LEN);
+	void *end = (void *)(long)ctx->data_end;
+	void *frame = home ? frame_for((void *)(long)ctx->data, end, home, FRAME_LEN) : NULL;
 	if (!frame)
 		return XDP_PASS;
 	if (asks(ctx, frame, home, KIND_OBJ_READ, CONTRACT_OBJECT))

@@ -22,6 +22,7 @@
 
 #define LINE 64
 #define OFFSET_BITS 45
+#define CONTRACT_COHERENT 0
 
 /// A packet with what its kind has of its own.
 #define CARRIER_LEN 42
@@ -51,11 +52,8 @@ struct {
 	__type(value, struct home);
 } HOME SEC(".maps");
 
-/// What became of reads for the home.
-enum did { DID_ANSWER, DID_LOCKED, DID_TORN, DID_GONE, DID_KNOWN, DID_LONG, DID_ELSEWHERE, DID_NO_ROOM, DIDS };
-
-/// Counters of what became of packets, in a map of this name, and how one is counted, also as left to the agent.
-#define COUNTED(did_kind, KINDS, MAP, count_it, pass_it)                                                                        \
+/// Counters of what became of packets, in a map of this name, and how one is counted, also as left to the agent by this verdict.
+#define COUNTED(did_kind, KINDS, MAP, count_it, pass_it, PASSED)                                                                \
 	struct did_kind##_counters {                                                                                            \
 		__u64 did[KINDS];                                                                                               \
 	};                                                                                                                      \
@@ -75,10 +73,8 @@ enum did { DID_ANSWER, DID_LOCKED, DID_TORN, DID_GONE, DID_KNOWN, DID_LONG, DID_
 	always int pass_it(enum did_kind did)                                                                                   \
 	{                                                                                                                       \
 		count_it(did);                                                                                                  \
-		return XDP_PASS;                                                                                                \
+		return PASSED;                                                                                                  \
 	}
-
-COUNTED(did, DIDS, COUNTERS, count, pass)
 
 struct own {
 	__be64 a;
@@ -97,10 +93,9 @@ always __u64 load(const __u64 *word)
 }
 
 /// The frame, if it is a datagram for the home, and so long at least.
-always void *frame_for(struct xdp_md *ctx, const struct home *home, __u32 len)
+always void *frame_for(void *frame, void *end, const struct home *home, __u32 len)
 {
-	void *frame = (void *)(long)ctx->data;
-	if (frame + len > (void *)(long)ctx->data_end)
+	if (frame + len > end)
 		return NULL;
 	const struct ethhdr *eth = frame;
 	const struct iphdr *ip = frame + 14;
@@ -108,6 +103,35 @@ always void *frame_for(struct xdp_md *ctx, const struct home *home, __u32 len)
 	bool ours = eth->h_proto == bpf_htons(ETH_P_IP) && *(__u8 *)ip == 0x45 && ip->protocol == IPPROTO_UDP &&
 		    !(ip->frag_off & bpf_htons(0x3fff)) && ip->daddr == home->ip && udp->dest == home->port;
 	return ours && home->port ? frame : NULL;
+}
+
+/// A well-formed packet of the rack without a body, in one datagram.
+always struct wire_header *bare_packet(void *frame, void *end)
+{
+	if (frame + OWN_AT > end)
+		return NULL;
+	const struct ethhdr *eth = frame;
+	const struct iphdr *ip = frame + 14;
+	const struct udphdr *udp = frame + 34;
+	struct wire_header *wire = frame + CARRIER_LEN;
+	bool whole = eth->h_proto == bpf_htons(ETH_P_IP) && *(__u8 *)ip == 0x45 && ip->protocol == IPPROTO_UDP &&
+		     !(ip->frag_off & bpf_htons(0x3fff)) && ip->tot_len == bpf_htons(OWN_AT - 14) &&
+		     udp->len == bpf_htons(OWN_AT - 34);
+	return whole && wire->magic == bpf_htons(WIRE_MAGIC) && wire->version == WIRE_VERSION && !wire->body_len ? wire : NULL;
+}
+
+/// Where packets of a node come from is where it is reached. Its address is the rack's file's.
+always void learn(const __u64 *addresses, __u64 *macs, const struct ethhdr *eth, const struct iphdr *ip,
+		  const struct wire_header *wire)
+{
+	__u32 sender = bpf_ntohs(wire->sender);
+	if (sender >= MAX_NODES || addresses[sender] != ip->saddr)
+		return;
+	__u64 mac = 0;
+	__builtin_memcpy(&mac, eth->h_source, 6);
+	__u64 *known = &macs[sender & (MAX_NODES - 1)];
+	if (load(known) != mac)
+		*(volatile __u64 *)known = mac;
 }
 
 /// Whether it is a request of this kind about memory of this contract, with no flags but these, as strictly as `decode` in

@@ -9,11 +9,13 @@ mod beside;
 
 use beside::{Dice, Memory, Said, race_as};
 use rackmem_proto::engine::{Home, Memory as HomeMemory};
-use rackmem_proto::flowcc::twin::{FRONT, TwinPassed, Twins, answer, concerns};
+use rackmem_proto::flowcc::twin::{
+    FRONT, TWIN_BLOCK, TwinPassed, Twins, answer, concerns, segments,
+};
 use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration};
 use rackmem_proto::wire::{
-    Contract, Copyset, Flags, GlobalStatus, Header, HomeId, Kind, NodeId, Own, Reason, RequesterId,
-    Seq, Tag,
+    Contract, Copyset, Flags, GRANULES, GlobalStatus, Header, HomeId, Kind, NodeId, Own, Reason,
+    RequesterId, Seq, Tag, segment_len,
 };
 use rackmem_proto::words::Words;
 use rackmem_proto::{Dest, Output, Outputs};
@@ -22,12 +24,15 @@ use std::collections::BTreeMap;
 const ME: NodeId = 3;
 const EPOCH: u32 = 7;
 const BLOCK: u32 = 256;
+/// From one that is a packet to the longest that has places, and slabs for about 200 of each.
+const SIZES: [(u32, usize); 4] = [(BLOCK, 1), (1024, 3), (4096, 17), (TWIN_BLOCK, 50)];
 /// The requester's node, and its life.
 const ASKER: NodeId = 1;
 const LIFE: u32 = 4;
 
 /// Home's memory, and the second copy.
 struct Blocks {
+    block: u32,
     blocks: BTreeMap<Tag, Vec<u64>>,
     came: Vec<u64>,
     twins: Twins,
@@ -37,7 +42,11 @@ struct Blocks {
 impl Blocks {
     fn block(&self, tag: Tag) -> Vec<u64> {
         let block = self.blocks.get(&tag).cloned();
-        block.unwrap_or_else(|| vec![0; BLOCK as usize / 8])
+        block.unwrap_or_else(|| self.zeros())
+    }
+
+    fn zeros(&self) -> Vec<u64> {
+        vec![0; self.block as usize / 8]
     }
 
     fn set(&mut self, tag: Tag, block: Vec<u64>) {
@@ -59,7 +68,7 @@ impl HomeMemory for Blocks {
     }
 
     fn clear(&mut self, tag: Tag) {
-        self.set(tag, vec![0; BLOCK as usize / 8]);
+        self.set(tag, self.zeros());
     }
 
     fn gather(&mut self, _: Tag) -> bool {
@@ -102,10 +111,15 @@ struct Node {
 
 impl Node {
     fn new(slabs: usize) -> Node {
+        Node::of(BLOCK, slabs)
+    }
+
+    /// With blocks of so many bytes.
+    fn of(block: u32, slabs: usize) -> Node {
         let config = HomeConfig {
             node: ME,
             epoch: EPOCH,
-            block: BLOCK,
+            block,
             chunks: 1,
             incarnation: 1,
             migration: Some(Migration {
@@ -117,9 +131,10 @@ impl Node {
         };
         let mut agent = HomeAgent::new(config);
         agent.grow(1);
-        let twins = Twins::new(BLOCK, slabs);
+        let twins = Twins::new(block, slabs);
         let mut words = Memory::new(Twins::words(slabs));
-        twins.begin(ME, [5, 6, 7, 8].into_iter(), &mut words);
+        let segment = segment_len(block, 1404);
+        twins.begin((ME, segment), [5, 6, 7, 8].into_iter(), &mut words);
         twins.open(EPOCH, &[1, LIFE, 1, 1], &mut words);
         // As the program hears of them.
         let [.., macs, _] = FRONT;
@@ -129,6 +144,7 @@ impl Node {
         Node {
             home: Home::new(agent),
             memory: Blocks {
+                block,
                 blocks: BTreeMap::new(),
                 came: Vec::new(),
                 twins,
@@ -177,8 +193,12 @@ impl Node {
         let who = RequesterId { node: 2, slot: 0 };
         let mut header = Header::request(Kind::WriteBack, EPOCH, tag, who, Seq(self.seq));
         header.flags = Flags::DATA;
-        let sent = self.packet(&header, of(block));
+        let sent = self.packet(&header, self.of_word(block));
         assert_eq!(sent[0].header.kind, Kind::WriteBackAck);
+    }
+
+    fn of_word(&self, word: u64) -> Vec<u64> {
+        of(self.memory.block, word)
     }
 
     /// Home's memory is written by who keeps no copy, if it may be.
@@ -186,7 +206,7 @@ impl Node {
         self.seq += 1;
         let who = RequesterId { node: 2, slot: 1 };
         let header = Header::request(Kind::Store, EPOCH, tag, who, Seq(self.seq));
-        self.memory.came = of(block);
+        self.memory.came = self.of_word(block);
         self.home.store(&header, (tag, 0), &mut self.memory, None);
     }
 
@@ -234,14 +254,17 @@ fn bytes(block: &[u64]) -> Vec<u8> {
     block.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-fn of(word: u64) -> Vec<u64> {
-    (0..u64::from(BLOCK) / 8)
-        .map(|nth| word << 8 | nth)
-        .collect()
+fn of(block: u32, word: u64) -> Vec<u64> {
+    let words = 0..u64::from(block) / 8;
+    words.map(|nth| word << 16 | nth).collect()
 }
 
 fn nth(block: u64) -> Tag {
-    Tag(HomeId::of(ME).start().0 + block * u64::from(BLOCK))
+    nth_of(BLOCK, block)
+}
+
+fn nth_of(size: u32, block: u64) -> Tag {
+    Tag(HomeId::of(ME).start().0 + block * u64::from(size))
 }
 
 /// What the switch forwards.
@@ -259,11 +282,15 @@ fn granted(kind: Kind, tag: Tag) -> Header {
 /// Entries go and come, blocks come home and are written in place, with room for few of them.
 #[test]
 fn what_it_answers_the_agent_would_have_answered() {
-    let mut node = Node::new(1);
+    SIZES.into_iter().for_each(beside_an_agent);
+}
+
+fn beside_an_agent((block, slabs): (u32, usize)) {
+    let mut node = Node::of(block, slabs);
     let mut dice = Dice(88_172_645_463_325_252);
     let (mut answered, mut passed, mut full) = (0, 0, 0);
     for round in 1..40_000 {
-        let tag = nth(dice.below(400));
+        let tag = nth_of(block, dice.below(400));
         let away = node.home.agent.is_away(tag);
         match (dice.below(4), away) {
             (0, false) => node.leave(tag),
@@ -306,7 +333,7 @@ fn what_it_answers_the_agent_would_have_answered() {
     }
     assert!(
         answered > 3_000 && passed > 3_000 && full > 0,
-        "{answered} {passed} {full}"
+        "{block}: {answered} {passed} {full}"
     );
     let shown = node.memory.twins.shown();
     node.memory.hide_all();
@@ -394,7 +421,7 @@ fn nothing_is_told_of_an_epoch_that_is_over() {
         let mut asked = granted(Kind::ReadMiss, tag);
         asked.epoch = epoch;
         let end = |node: &mut Node| node.end();
-        let rescued = |node: &mut Node| node.memory.put(tag, &of(40));
+        let rescued = |node: &mut Node| node.memory.put(tag, &of(BLOCK, 40));
         let settled = |node: &mut Node| node.settle();
         let there = |node: &mut Node| node.leave(tag);
         let begin = |node: &mut Node| node.begin();
@@ -406,16 +433,68 @@ fn nothing_is_told_of_an_epoch_that_is_over() {
 
 #[test]
 fn long_blocks_have_no_place() {
-    for block in [2048, 4096, 65_536, 32, 0] {
+    for block in [16_384, 32_768, 65_536, 32, 0] {
         assert!(!Twins::new(block, 9).has_room(), "{block}");
     }
-    for block in [256, 512, 1024] {
+    for block in [256, 512, 1024, 2048, 4096, 8192] {
         assert!(Twins::new(block, 1).has_room() && !Twins::new(block, 0).has_room());
     }
     // Words that nobody has written.
     let words = Memory::new(Twins::words(1));
     let asked = granted(Kind::ReadMiss, nth(0));
     assert_eq!(said(&words, &asked).err(), Some(TwinPassed::Elsewhere));
+}
+
+/// Whatever the front says of blocks, no place is outside of the words.
+#[test]
+fn a_front_that_says_nonsense_is_passed() {
+    let [block, sets, _, _, segment, ..] = FRONT;
+    for (word, value) in [
+        (block, 16_384),
+        (block, 8),
+        (sets, 0),
+        (segment, 0),
+        (segment, 257),
+        (segment, u64::MAX),
+    ] {
+        let mut node = away();
+        let asked = granted(Kind::ReadMiss, nth(0));
+        assert!(node.kernel(&asked).is_ok());
+        node.memory.words.store(word, value);
+        assert_eq!(node.kernel(&asked).err(), Some(TwinPassed::Elsewhere));
+    }
+}
+
+/// A block is cut as the home's fabric cuts it.
+#[test]
+fn segments_are_the_block() {
+    for (size, mtu_body, packets) in [
+        (256, 1404, 1),
+        (1024, 1404, 1),
+        (4096, 1404, 4),
+        (4096, 1184, 4),
+        (4096, 8904, 1),
+        (8192, 1404, 7),
+    ] {
+        let twins = Twins::new(size, 1);
+        let mut words = Memory::new(Twins::words(1));
+        let each = segment_len(size, mtu_body);
+        twins.begin((ME, each), [5, 6].into_iter(), &mut words);
+        let block: Vec<u8> = bytes(&of(size, 9));
+        let said = granted(Kind::ReadMiss, nth(0)).answer(Kind::Ack, ME);
+        let cut: Vec<_> = segments(&words, said, &block).collect();
+        assert_eq!(cut.len(), packets, "{size}");
+        let mut at = 0;
+        for (header, bytes) in cut {
+            let offset = at as u32;
+            assert_eq!(header, Header { offset, ..said });
+            assert_eq!(bytes, &block[at..at + bytes.len()]);
+            assert!(bytes.len() <= mtu_body as usize);
+            assert_eq!(bytes.len() as u32 % (size / GRANULES), 0);
+            at += bytes.len();
+        }
+        assert_eq!(at, block.len());
+    }
 }
 
 #[test]

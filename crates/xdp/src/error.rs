@@ -3,6 +3,7 @@
 use aya::maps::MapError;
 use aya::maps::xdp::XdpMapError;
 use aya::programs::ProgramError;
+use aya::programs::tc::TcError;
 use aya::programs::xdp::XdpError;
 use aya::{EbpfError, sys::SyscallError};
 use std::io;
@@ -95,6 +96,21 @@ impl Error {
                 interface: name(),
                 mode,
                 why: io::Error::new(io_error.kind(), io_error.to_string()),
+            },
+        }
+    }
+
+    /// Why a program could not be attached behind an interface's driver.
+    pub(crate) fn of_link(error: ProgramError, interface: &str) -> Error {
+        match &error {
+            // Its number is all that is asked for in another way.
+            ProgramError::TcError(TcError::IoError(_)) => Error::NoInterface(interface.to_owned()),
+            _ => match os_error(&error) {
+                Some(why) if refuses(why) => Error::Permission,
+                Some(why) => Error::Kernel(format!(
+                    "it attaches no program behind the driver of `{interface}`, which Linux 6.6 does: {why}"
+                )),
+                None => Error::of_call(error),
             },
         }
     }

@@ -1,6 +1,5 @@
-//! Reads of a home's objects, of its items of bounded memory, of a member's lines of replicated
-//! memory, and of a home's blocks that the switch has granted, answered in the kernel of its host
-//! (`switch/xdp/objects.bpf.c`, `items.h`, `lines.h`, `blocks.h`).
+//! Reads of a home's objects, of its items of bounded memory, and of a member's lines of replicated
+//! memory, answered in the kernel of its host (`switch/xdp/objects.bpf.c`, `items.h`, `lines.h`).
 //!
 //! The home's memory for objects is a map of the program, which the home's process maps
 //! ([`ObjectReads::memory`]) and writes as it writes any memory. What the program does not answer
@@ -66,25 +65,6 @@ pub struct LineReadCounts {
     pub no_room: u64,
 }
 
-/// What became of requests for blocks that came to the program.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct BlockReadCounts {
-    /// Blocks that were sent.
-    pub answered: u64,
-    /// Passed to the agent: the block is not here.
-    pub elsewhere: u64,
-    /// It was being written.
-    pub locked: u64,
-    /// Of another epoch or life of a node.
-    pub not_of_now: u64,
-    /// Where its requester is reached is not known.
-    pub no_way: u64,
-    /// It was written, or came home, while it was copied.
-    pub torn: u64,
-    /// The frame could not be made longer.
-    pub no_room: u64,
-}
-
 /// How much memory a program has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
@@ -96,8 +76,6 @@ pub struct Sizes {
     pub items: u32,
     /// Slabs of lines of replicated memory.
     pub lines: u32,
-    /// Slabs of blocks.
-    pub blocks: u32,
 }
 
 /// Whose objects they are.
@@ -140,17 +118,48 @@ pub struct ObjectReads {
     objects: MapData,
     items: MapData,
     lines: MapData,
-    blocks: MapData,
     cache: [MapData; 3],
-    home: Array<MapData, [u8; 24]>,
+    home: Home,
     counters: PerCpuArray<MapData, [u64; 8]>,
     item_counters: PerCpuArray<MapData, [u64; 7]>,
     line_counters: PerCpuArray<MapData, [u64; 6]>,
-    block_counters: PerCpuArray<MapData, [u64; 7]>,
     slabs: u32,
 }
 
-fn file(map: &MapData) -> Result<File> {
+/// Who is served (`struct home` in `switch/xdp/serve.h`).
+pub(crate) struct Home(Array<MapData, [u8; 24]>);
+
+impl Home {
+    pub(crate) fn of(ebpf: &mut Ebpf) -> Result<Self> {
+        Ok(Home(Array::try_from(take(ebpf, "HOME")?)?))
+    }
+
+    pub(crate) fn serve(&mut self, served: &Served, slabs: u32) -> Result<()> {
+        let mut bytes = [0; 24];
+        bytes[..4].copy_from_slice(&served.agent.ip().octets());
+        bytes[4..6].copy_from_slice(&served.agent.port().to_be_bytes());
+        bytes[6..8].copy_from_slice(&served.node.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&served.epoch.to_ne_bytes());
+        bytes[12..16].copy_from_slice(&slabs.to_ne_bytes());
+        bytes[16..].copy_from_slice(&served.base.to_ne_bytes());
+        Ok(self.0.set(0, bytes, 0)?)
+    }
+
+    pub(crate) fn stop(&mut self) -> Result<()> {
+        Ok(self.0.set(0, [0; 24], 0)?)
+    }
+}
+
+/// The programs have no barriers between their loads.
+pub(crate) fn keeps_loads_in_order() -> Result<()> {
+    if cfg!(target_arch = "x86_64") {
+        return Ok(());
+    }
+    let why = "reads in the kernel need a processor that keeps loads in order (x86-64)";
+    Err(Error::Rack(why.into()))
+}
+
+pub(crate) fn file(map: &MapData) -> Result<File> {
     let fd = map.fd().as_fd().try_clone_to_owned();
     fd.map(File::from)
         .map_err(|error| Error::Map(error.to_string()))
@@ -168,7 +177,6 @@ impl ObjectReads {
             sets: 1,
             items: 0,
             lines: 0,
-            blocks: 0,
         })
     }
 
@@ -190,12 +198,8 @@ impl ObjectReads {
             sets,
             items,
             lines,
-            blocks,
         } = sizes;
-        if !cfg!(target_arch = "x86_64") {
-            let why = "reads in the kernel need a processor that keeps loads in order (x86-64)";
-            return Err(Error::Rack(why.into()));
-        }
+        keeps_loads_in_order()?;
         if !(1..=MOST_SLABS).contains(&slabs) {
             let why = format!("it reads 1 to {MOST_SLABS} slabs of 64 KiB, not {slabs}");
             return Err(Error::Rack(why));
@@ -204,7 +208,6 @@ impl ObjectReads {
             .map_max_entries("OBJECTS", slabs + 1)
             .map_max_entries("ITEMS", items.saturating_add(1))
             .map_max_entries("LINES", lines.saturating_add(1))
-            .map_max_entries("BLOCKS", blocks.saturating_add(1))
             .map_max_entries("TAGS", sets.max(1))
             .map_max_entries("CONTROLS", sets.max(1))
             .load(object)?;
@@ -218,19 +221,16 @@ impl ObjectReads {
         let objects = array("OBJECTS")?;
         let items = array("ITEMS")?;
         let lines = array("LINES")?;
-        let blocks = array("BLOCKS")?;
         let cache = [array("DESK")?, array("TAGS")?, array("CONTROLS")?];
         Ok(ObjectReads {
             objects,
             items,
             lines,
-            blocks,
             cache,
-            home: Array::try_from(take(&mut ebpf, "HOME")?)?,
+            home: Home::of(&mut ebpf)?,
             counters: PerCpuArray::try_from(take(&mut ebpf, "COUNTERS")?)?,
             item_counters: PerCpuArray::try_from(take(&mut ebpf, "ITEM_COUNTERS")?)?,
             line_counters: PerCpuArray::try_from(take(&mut ebpf, "LINE_COUNTERS")?)?,
-            block_counters: PerCpuArray::try_from(take(&mut ebpf, "BLOCK_COUNTERS")?)?,
             ebpf,
             slabs,
         })
@@ -265,14 +265,6 @@ impl ObjectReads {
         file(&self.lines)
     }
 
-    /// The same of blocks: what all have in common, as long as a slab, and slabs.
-    ///
-    /// # Errors
-    /// [`Error::Map`].
-    pub fn blocks(&self) -> Result<File> {
-        file(&self.blocks)
-    }
-
     /// What is to be mapped of a cache: its desk (`rackmem_proto::flowcc::desk`), tags and control
     /// words, by sets.
     ///
@@ -288,14 +280,7 @@ impl ObjectReads {
     /// # Errors
     /// [`Error::Map`].
     pub fn serve(&mut self, served: &Served) -> Result<()> {
-        let mut bytes = [0; 24];
-        bytes[..4].copy_from_slice(&served.agent.ip().octets());
-        bytes[4..6].copy_from_slice(&served.agent.port().to_be_bytes());
-        bytes[6..8].copy_from_slice(&served.node.to_ne_bytes());
-        bytes[8..12].copy_from_slice(&served.epoch.to_ne_bytes());
-        bytes[12..16].copy_from_slice(&self.slabs.to_ne_bytes());
-        bytes[16..].copy_from_slice(&served.base.to_ne_bytes());
-        Ok(self.home.set(0, bytes, 0)?)
+        self.home.serve(served, self.slabs)
     }
 
     /// Answers nothing any more.
@@ -303,7 +288,7 @@ impl ObjectReads {
     /// # Errors
     /// [`Error::Map`].
     pub fn stop(&mut self) -> Result<()> {
-        Ok(self.home.set(0, [0; 24], 0)?)
+        self.home.stop()
     }
 
     /// Attaches it to the interface that requests come by, and says in which mode.
@@ -393,33 +378,6 @@ impl ObjectReads {
             locked,
             torn,
             elsewhere,
-            no_room,
-        })
-    }
-
-    /// What it has counted of blocks.
-    ///
-    /// # Errors
-    /// [`Error::Map`].
-    pub fn block_counts(&self) -> Result<BlockReadCounts> {
-        let processors = self.block_counters.get(&0, 0)?;
-        let sum = |at: usize| processors.iter().map(|one| one[at]).sum();
-        let [
-            answered,
-            elsewhere,
-            locked,
-            not_of_now,
-            no_way,
-            torn,
-            no_room,
-        ] = std::array::from_fn(sum);
-        Ok(BlockReadCounts {
-            answered,
-            elsewhere,
-            locked,
-            not_of_now,
-            no_way,
-            torn,
             no_room,
         })
     }

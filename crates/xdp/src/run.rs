@@ -5,7 +5,8 @@ use crate::carrier::Frame;
 use crate::error::{Error, Result};
 use crate::layout::Place;
 use crate::load::{MAIN, PROBE, Switch};
-use aya::programs::{TestRun, TestRunOptions, Xdp};
+use aya::programs::{SchedClassifier, TestRun, TestRunOptions, Xdp};
+use rackmem_wire::MAX_BODY;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
@@ -58,6 +59,40 @@ pub(crate) fn run(program: &Xdp, frame: &[u8], times: u32) -> Result<Ran> {
             2 => Verdict::Pass,
             3 => Verdict::Back,
             4 => Verdict::Redirect,
+            _ => Verdict::Aborted,
+        },
+        frame: out,
+        time: result.duration,
+    })
+}
+
+/// Where a program behind a driver is told by which interface a packet came (`struct __sk_buff`).
+const IFINDEX_AT: usize = 40;
+
+/// Runs a program once on a frame that is behind an interface's driver.
+pub(crate) fn run_behind_driver(
+    program: &SchedClassifier,
+    frame: &[u8],
+    ifindex: u32,
+) -> Result<Ran> {
+    let mut context = [0; IFINDEX_AT + 4];
+    context[IFINDEX_AT..].copy_from_slice(&ifindex.to_ne_bytes());
+    let mut out = vec![0; frame.len() + MAX_BODY];
+    let result = program
+        .test_run(TestRunOptions {
+            data_in: Some(frame),
+            data_out: Some(&mut out),
+            ctx_in: Some(&context),
+            ..TestRunOptions::default()
+        })
+        .map_err(|error| Error::Kernel(error.to_string()))?;
+    out.truncate(result.data_size_out as usize);
+    Ok(Ran {
+        verdict: match result.return_value as i32 {
+            // Whatever comes next, or the stack.
+            -1 | 0 => Verdict::Pass,
+            2 => Verdict::Drop,
+            7 => Verdict::Redirect,
             _ => Verdict::Aborted,
         },
         frame: out,

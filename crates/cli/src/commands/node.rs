@@ -129,13 +129,21 @@ pub fn tell_kernel_reads(rack: &Rack, config: &Config, json: bool) {
     let interface = &reads.interface;
     match json {
         true => out::line(json!({
-            "kernel_reads": {"interface": interface, "mode": mode, "memory": reads.memory},
+            "kernel_reads": {
+                "interface": interface,
+                "mode": mode,
+                "memory": reads.memory,
+                "no_blocks": place.no_blocks,
+            },
             "kernel_cache": config.kernel_cache(),
         })),
         false => {
             out::line(format!(
                 "objects are read in the kernel at {interface}, {mode}; {memory} of memory is taken for them"
             ));
+            if let Some(why) = &place.no_blocks {
+                out::line(format!("blocks are not given there: {why}"));
+            }
             if config.kernel_cache() {
                 out::line("cached copies are invalidated there, too");
             }

@@ -134,6 +134,7 @@ mod tests {
             mode: "generic (skb)".into(),
             fell_back: Some(("eth1".into(), "Operation not supported".into())),
             interfaces: vec!["eth0".into(), "eth1".into()],
+            no_blocks: None,
         };
         let text = place(&at);
         assert!(

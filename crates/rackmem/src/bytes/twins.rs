@@ -25,17 +25,17 @@ fn words(block: &[AtomicU64]) -> impl Iterator<Item = u64> {
 }
 
 impl LentTwins {
-    /// Of this node, with blocks of so many bytes in so many slabs, in a rack of nodes with these
-    /// addresses, as they lie in a packet.
+    /// Of this node, which sends so many bytes of a block in a packet, with blocks of so many bytes
+    /// in so many slabs, in a rack of nodes with these addresses, as they lie in a packet.
     #[cfg(any(test, feature = "xdp"))]
     pub fn new(
         (block, slabs): (usize, usize),
         lent: Lent,
-        node: NodeId,
+        (node, segment): (NodeId, u32),
         addresses: impl Iterator<Item = u64>,
     ) -> Self {
         let (twins, mut words) = (Twins::new(block as u32, slabs), LentWords(lent));
-        twins.begin(node, addresses, &mut words);
+        twins.begin((node, segment), addresses, &mut words);
         LentTwins {
             twins: Mutex::new((twins, words)),
             shown: AtomicUsize::new(0),
@@ -108,10 +108,11 @@ mod tests {
         let options = std::fs::File::options().read(true).write(true).to_owned();
         let lent = Lent::map(options.open("/dev/zero").expect("it"), Twins::words(1));
         let addresses = [1, 2, 3].into_iter();
-        let twins = LentTwins::new((256, 1), lent.expect("memory"), 0, addresses);
+        let twins = LentTwins::new((256, 1), lent.expect("memory"), (0, 256), addresses);
         twins.open(7, &[1, 2, 3]);
         // As the program hears it.
-        let mac_of_node_1 = rackmem_proto::flowcc::twin::FRONT[5] + 1;
+        let [.., macs, _] = rackmem_proto::flowcc::twin::FRONT;
+        let mac_of_node_1 = macs + 1;
         let mac = |held: &mut (Twins, LentWords)| {
             rackmem_proto::words::Words::store(&mut held.1, mac_of_node_1, 1);
         };

@@ -82,7 +82,7 @@ pub struct KernelReads {
     /// Bytes of memory for lines of replicated memory, which the kernel takes at once. Groups for
     /// which there is no room there are read by packets to the node's agent.
     pub replicated: u64,
-    /// Bytes of memory for blocks of at most 1 KiB whose entries the switch has, which the kernel
+    /// Bytes of memory for blocks of at most 8 KiB whose entries the switch has, which the kernel
     /// takes at once in a rack with a switch and such blocks. Blocks for which there is no room
     /// there are asked for by packets to the node's agent.
     pub coherent: u64,
@@ -207,7 +207,7 @@ impl Config {
 
     /// Bytes of memory that the kernel of a node's host has for blocks of the node's home: none
     /// where it answers no reads, where no switch asks home for blocks, and where a block is longer
-    /// than a packet that is turned into its answer.
+    /// than those that the program has places for.
     ///
     /// ```
     /// # fn main() -> rackmem::Result<()> {
@@ -215,8 +215,8 @@ impl Config {
     ///
     /// let text = "nodes = ['10.0.0.1:7401']\nswitch = '10.0.0.9:7400'\nkernel_reads = 'eth0'";
     /// let of_blocks = |block| Config::parse(&format!("{text}\nblock_size = {block}"));
-    /// assert_eq!(of_blocks(1024)?.kernel_blocks(), 8 << 20);
-    /// assert_eq!(of_blocks(4096)?.kernel_blocks(), 0);
+    /// assert_eq!(of_blocks(4096)?.kernel_blocks(), 8 << 20);
+    /// assert_eq!(of_blocks(16_384)?.kernel_blocks(), 0);
     /// # Ok(())
     /// # }
     /// ```

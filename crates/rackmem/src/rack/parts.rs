@@ -39,11 +39,7 @@ pub(crate) fn soft_switch(settings: &Settings, body: usize, view: &View) -> Soft
         shadow: view.shadow,
         ..SwitchConfig::default()
     };
-    let switch = SoftSwitch::over(Box::new(SwitchProgram::new(config)), body, None);
-    match settings.kernel_reads {
-        Some(_) => switch.leaving_room(settings.block_size),
-        None => switch,
-    }
+    SoftSwitch::over(Box::new(SwitchProgram::new(config)), body, None)
 }
 
 /// The program in the kernel, which serves nobody before it begins to live by a view.

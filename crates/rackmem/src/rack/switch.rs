@@ -8,7 +8,6 @@ use crate::rack::counting::Counting;
 use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketCounts, PacketStats, Receiver};
 use rackmem_proto::Output;
-use rackmem_proto::flowcc::twin;
 use rackmem_proto::membership::{View, host};
 use rackmem_proto::switch::{
     LockConfig, LockCounters, Resources, SwitchCounters, SwitchLocks, SwitchMember, SwitchPart,
@@ -42,9 +41,6 @@ pub struct SoftSwitch {
     member: Mutex<SwitchMember>,
     /// What it counts for replicated memory.
     pub(crate) counting: Counting,
-    /// Zeros behind what home is to answer with a block: as many as that has, where kernels answer
-    /// for homes.
-    room: Vec<u8>,
     /// What to do when somebody shows that there is a newer epoch.
     behind: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Which members it can reach, where cables can be cut.
@@ -79,18 +75,9 @@ impl SoftSwitch {
             program: Mutex::new(program),
             place,
             packets: PacketStats::default(),
-            room: Vec::new(),
             behind: OnceLock::new(),
             reach: OnceLock::new(),
         }
-    }
-
-    /// The same in a rack whose nodes' kernels answer for homes, with blocks of so many bytes: what
-    /// it forwards to a home has room for the answer, which a program there cannot make on every
-    /// interface.
-    pub(crate) fn leaving_room(self, block: usize) -> Self {
-        let room = vec![0; twin::room(block as u32)];
-        SoftSwitch { room, ..self }
     }
 
     fn program(&self) -> MutexGuard<'_, Box<dyn DataPlane>> {
@@ -230,12 +217,8 @@ impl Handler for SoftSwitch {
         };
         // Each node's own memory is behind the node's port, whether it is a member or not.
         for output in outputs.iter() {
-            let body = match twin::concerns(&output.header) && !self.room.is_empty() {
-                true => Body::Bytes(&self.room),
-                false => Body::None,
-            };
             for (to, header) in output.copies(host) {
-                net.send(to, &header, body, reply);
+                net.send(to, &header, Body::None, reply);
             }
         }
     }
@@ -267,7 +250,7 @@ mod tests {
     use rackmem_proto::Dest;
     use rackmem_proto::flowcc::{Members, Next, Rebuild};
     use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
-    use rackmem_proto::wire::{Copyset, RequesterId, Seq};
+    use rackmem_proto::wire::Copyset;
     use std::cell::RefCell;
 
     /// Keeps what the switch sends.
@@ -277,40 +260,6 @@ mod tests {
     impl Net for Sent {
         fn send(&self, to: Dest, header: &Header, body: Body<'_>, _: &mut dyn Receiver) {
             self.0.borrow_mut().push((to, *header, body.len() as u32));
-        }
-    }
-
-    /// What home is to answer with a block, and nothing else, is as long as the answer.
-    #[test]
-    fn what_home_is_asked_for_has_room_for_it() {
-        let config = SwitchConfig {
-            sets: 4,
-            ..SwitchConfig::default()
-        };
-        let epoch = config.epoch;
-        let home = RequesterId { node: 1, slot: 0 };
-        let who = RequesterId { node: 0, slot: 3 };
-        let (has, has_not) = (Tag(1 << 48), Tag(1 << 48 | 4096));
-        for (block, room) in [(256, 256), (1024, 1024), (2048, 0), (4096, 0)] {
-            let program = Box::new(SwitchProgram::new(config));
-            let switch = SoftSwitch::over(program, 1400, None).leaving_room(block);
-            let net = Sent::default();
-            let handle = |kind, tag, who, seq| {
-                let header = Header::request(kind, epoch, tag, who, Seq(seq));
-                switch.handle(&net, &header, Body::None, &mut Nobody);
-                let [(to, header, len)] = net.0.take()[..] else {
-                    panic!("not one packet of {kind:?}");
-                };
-                (to, header.kind, len)
-            };
-            let added = handle(Kind::AddToSwitch, has, home, 1);
-            assert_eq!((added.1, added.2), (Kind::AddAck, 0));
-            let asked = handle(Kind::ReadMiss, has, who, 1);
-            assert_eq!(asked, (Dest::Agent(1), Kind::ReadMiss, room), "{block}");
-            let passed = handle(Kind::WriteMiss, has_not, who, 2);
-            assert_eq!(passed, (Dest::Agent(1), Kind::WriteMiss, 0), "{block}");
-            let refused = handle(Kind::WriteMiss, has, who, 3);
-            assert_eq!(refused, (Dest::Requester(who), Kind::Ack, 0), "{block}");
         }
     }
 

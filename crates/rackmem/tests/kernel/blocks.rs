@@ -1,5 +1,6 @@
 //! Blocks that the kernel of their home's host gives whom the switch has granted them: while the
-//! home is stopped, beside a node that writes and evicts, and over an epoch.
+//! home is stopped, beside a node that writes and evicts, and over an epoch. They are of the usual
+//! size, which is several packets, and of one packet; the switch is a process, or in the kernel.
 //!
 //! The home is a process of its own, which is told what to do by lines; the switch, two nodes that
 //! read and write, and a member that goes are of the test, each in a namespace of its own.
@@ -7,51 +8,58 @@
 use crate::player::{self, Player, attached};
 use crate::rig::{eventually, say};
 use rackmem::{Config, Node, Rack};
-use rackmem_hosts::{Hosts, Place, address};
+use rackmem_hosts::{Hosts, Place, UPLINK, address};
+use rackmem_xdp::BlockReads;
 use std::io::BufRead;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// What the home's process is told to play.
-pub const PART: &str = "play-blocks-home";
+/// What the home's process is told to play, with blocks of so many bytes.
+pub const PARTS: [(&str, usize); 2] = [("play-blocks-home", 4096), ("play-packets-home", 1024)];
 const HOSTS: usize = 4;
 const HOME: usize = 0;
 const WRITER: usize = 1;
 const READER: usize = 2;
 const GUEST: usize = 3;
 const PORT: u16 = 7400;
-/// The longest that a packet is turned into.
-const BLOCK: usize = 1024;
 const BLOCKS: usize = 100;
 /// Writes beside a thread that reads on.
 const BESIDE: u64 = 300;
 
-fn config(folder: &Path, reads: Option<&str>) -> Config {
+fn config(folder: &Path, block: usize, reads: Option<&str>) -> Config {
+    Config::parse(&text(folder, block, reads)).expect("a configuration")
+}
+
+fn text(folder: &Path, block: usize, reads: Option<&str>) -> String {
     let kernel = reads.map_or_else(String::new, |reads| {
         format!(
             "kernel_reads = \"{reads}\"\nobject_memory = \"64K\"\nbounded_memory = \"0\"\n\
-             replicated_memory = \"0\"\ncoherent_memory = \"1M\"\n"
+             replicated_memory = \"0\"\n"
         )
     });
     let more = format!(
-        "switch = \"{}:{PORT}\"\nblock_size = {BLOCK}\nlease = '15s'\n{kernel}\
+        "switch = \"{}:{PORT}\"\nblock_size = {block}\nlease = '15s'\n{kernel}\
          [migration]\nperiod = '20ms'\npatience = 100000\n",
         address(Place::Switch),
     );
-    player::config((HOSTS, PORT), folder, &more)
+    player::text((HOSTS, PORT), folder, &more)
 }
 
 /// The home's part: one line in, one line out.
-pub fn play_home(reads: &str, folder: &Path) {
-    let Some(rack) = player::joined(&config(folder, Some(reads)), HOME) else {
+pub fn play_home(part: &str, reads: &str, folder: &Path) {
+    let known = PARTS.into_iter().find(|known| known.0 == part);
+    let (_, block) = known.expect("a part");
+    let Some(rack) = player::joined(&config(folder, block, Some(reads)), HOME) else {
         return;
     };
     let node = rack.node(HOME);
-    let base = node.alloc_bytes(BLOCKS * BLOCK).expect("memory");
+    let place = rack.kernel_reads().expect("a program");
+    assert_eq!(place.no_blocks, None);
+    let base = node.alloc_bytes(BLOCKS * block).expect("memory");
     for nth in 0..BLOCKS as u64 {
-        let addr = base + nth * BLOCK as u64;
+        let addr = base + nth * block as u64;
         node.store(addr, nth + 1).expect("its own memory");
         node.evict(addr).expect("its own memory");
     }
@@ -133,23 +141,36 @@ fn counts(home: &mut Player) -> [u64; 3] {
     home.counts()
 }
 
-pub fn in_mode(mode: &str) -> bool {
+/// Whether a program that gives blocks is attached at the home's host.
+fn gives(hosts: &Hosts) -> bool {
+    let there = hosts.within(Place::Host(HOME), || BlockReads::at(UPLINK));
+    there.expect("a namespace").expect("an interface") > 0
+}
+
+/// With a home that plays this part, and the switch in the kernel or not.
+pub fn in_mode(mode: &str, (part, block): (&str, usize), in_kernel: bool) -> bool {
     let (hosts, folder) = player::hosts(HOSTS, HOME);
-    let served = config(&folder, Some("any"));
+    let config = config(&folder, block, None);
     // Its sockets are of the namespace that this thread is in.
-    let switch = hosts.within(Place::Switch, || {
-        Rack::serve_switch(&served).expect("a place")
+    let as_process = || Rack::serve_switch(&config).expect("a place");
+    let in_process = (!in_kernel).then(|| {
+        let switch = hosts.within(Place::Switch, as_process);
+        switch.expect("a namespace")
     });
-    let switch = switch.expect("a namespace");
-    let Some((mut home, base)) = Player::start((&hosts, HOME), (PART, mode), &folder) else {
+    let file = hosts.folder().join("rack.toml");
+    std::fs::write(&file, text(&folder, block, None)).expect("a file");
+    let switch = in_kernel.then(|| Player::switch(&hosts, mode, &file));
+    if matches!(switch, Some(None)) {
+        return false;
+    }
+    let Some((mut home, base)) = Player::start((&hosts, HOME), (part, mode), &folder) else {
         return false;
     };
-    assert!(attached(&hosts, HOME));
+    assert!(attached(&hosts, HOME) && gives(&hosts));
     let base: u64 = base.parse().expect("an address");
     let addrs: Vec<u64> = (0..BLOCKS as u64)
-        .map(|nth| base + nth * BLOCK as u64)
+        .map(|nth| base + nth * block as u64)
         .collect();
-    let config = config(&folder, None);
     let sites = [WRITER, READER].map(|host| Site::join(&hosts, &config, host));
     eventually("all are members", || {
         let knows = |site: &Site<'_>| (0..3).all(|n| site.rack.node(site.host).is_member(n));
@@ -157,11 +178,23 @@ pub fn in_mode(mode: &str) -> bool {
     });
     let told = story(mode, (&hosts, &config), &sites, &addrs, &mut home);
     drop(sites);
-    assert!(home.end(), "{mode}");
-    assert!(!attached(&hosts, HOME), "{mode}: left behind");
-    drop((home, switch));
+    match in_kernel {
+        true => home.kill(),
+        false => assert!(home.end(), "{mode}"),
+    }
+    let left = attached(&hosts, HOME) || gives(&hosts);
+    assert!(!left, "{mode}: left behind");
+    drop((home, in_process));
+    if let Some(mut switch) = switch.flatten() {
+        assert!(switch.end(), "{mode}");
+    }
     hosts.tear_down().expect("nothing is left");
-    say(format_args!("{told}"));
+    let place = if in_kernel {
+        ", behind a switch in the kernel"
+    } else {
+        ""
+    };
+    say(format_args!("{block} bytes{place}: {told}"));
     true
 }
 

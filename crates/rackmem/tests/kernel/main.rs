@@ -45,8 +45,8 @@ fn main() {
             [part, reads, folder] if lines::PART.contains(&&part[..]) => {
                 lines::play_member(part, reads, folder.as_ref());
             }
-            [part, reads, folder] if part == blocks::PART => {
-                blocks::play_home(reads, folder.as_ref());
+            [part, reads, folder] if blocks::PARTS.iter().any(|known| known.0 == part) => {
+                blocks::play_home(part, reads, folder.as_ref());
             }
             [part, reads, folder] if part == "play-sharer" => {
                 cache::play_sharer(reads, folder.as_ref());

@@ -27,6 +27,20 @@ impl Player {
         command
             .args([part, &format!("{UPLINK}/{mode}")])
             .arg(folder);
+        Player::played(command, (part, mode))
+    }
+
+    /// Starts the switch of a rack with this file, in the kernel and in this mode.
+    pub fn switch(hosts: &Hosts, mode: &str, file: &Path) -> Option<Player> {
+        let own = std::env::current_exe().expect("this program");
+        let mut command = hosts.command(Place::Switch, own);
+        command.args(["play-switch", mode]).arg(file);
+        command.args(hosts.ports());
+        let started = Player::played(command, ("the switch", mode));
+        started.map(|(player, _)| player)
+    }
+
+    fn played(mut command: Command, (part, mode): (&str, &str)) -> Option<(Player, String)> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("a process");
         let mut player = Player {
@@ -119,18 +133,22 @@ pub fn polls(hosts: &Hosts, host: usize) {
 }
 
 /// A rack with a node on each of so many hosts, at this port, and more lines of its file.
-pub fn config((hosts, port): (usize, u16), folder: &Path, more: &str) -> Config {
+pub fn config(hosts: (usize, u16), folder: &Path, more: &str) -> Config {
+    Config::parse(&text(hosts, folder, more)).expect("a configuration")
+}
+
+/// The file.
+pub fn text((hosts, port): (usize, u16), folder: &Path, more: &str) -> String {
     let node = |host| format!("\"{}:{port}\"", address(Place::Host(host)));
     let nodes: Vec<String> = (0..hosts).map(node).collect();
-    let text = format!(
+    format!(
         "fabric = \"udp\"\nnodes = [{}]\nmembership = \"dir:{}\"\nmemory = {}\ncache = {}\n\
          patience = '60s'\n{more}",
         nodes.join(", "),
         folder.display(),
         64 << 20,
         1 << 20,
-    );
-    Config::parse(&text).expect("a configuration")
+    )
 }
 
 /// What a part joins. `None`: its kernel takes no program, which the test was told.

@@ -15,14 +15,22 @@ const AT_A_TIME: usize = 4;
 /// Whether it passed: else this machine cannot run it, which was said.
 type Test = fn(&'static str) -> bool;
 
-const TESTS: [(&str, Test); 8] = [
+const TESTS: [(&str, Test); 10] = [
     ("copies", |mode| rig::tell(mode, copies::story)),
     ("homes", |mode| rig::tell(mode, homes::story)),
     ("changes", |mode| rig::tell(mode, changes::story)),
     ("reads", |mode| reads::in_mode(mode)),
     ("items", |mode| items::in_mode(mode)),
     ("lines", |mode| lines::in_mode(mode)),
-    ("blocks", |mode| blocks::in_mode(mode)),
+    ("blocks", |mode| {
+        blocks::in_mode(mode, blocks::PARTS[0], false)
+    }),
+    ("blocks_behind_the_kernel", |mode| {
+        blocks::in_mode(mode, blocks::PARTS[0], true)
+    }),
+    ("blocks_of_a_packet", |mode| {
+        blocks::in_mode(mode, blocks::PARTS[1], false)
+    }),
     ("cache", |mode| cache::in_mode(mode)),
 ];
 

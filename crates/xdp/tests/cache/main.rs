@@ -25,7 +25,6 @@ const SIZES: Sizes = Sizes {
     sets: SETS,
     items: 0,
     lines: 0,
-    blocks: 0,
 };
 const WAYS: usize = 8;
 const EPOCH: u32 = 7;

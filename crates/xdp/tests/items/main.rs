@@ -26,7 +26,6 @@ const SIZES: Sizes = Sizes {
     sets: 1,
     items: SLABS,
     lines: 0,
-    blocks: 0,
 };
 const OF: ShelfHome = ShelfHome {
     node: 3,

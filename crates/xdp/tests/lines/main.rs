@@ -30,7 +30,6 @@ const SIZES: Sizes = Sizes {
     sets: 1,
     items: 0,
     lines: SLABS,
-    blocks: 0,
 };
 const ME: NodeId = 3;
 const LIFE: u64 = 9;

@@ -30,7 +30,6 @@ const SIZES: Sizes = Sizes {
     sets: 1,
     items: 0,
     lines: 0,
-    blocks: 0,
 };
 const SLAB_WORDS: usize = SLAB as usize / 8;
 const HOME: u16 = 3;

@@ -80,19 +80,25 @@ pub fn became(reads: &ObjectReads, packet: &[u8]) -> Option<Vec<u8>> {
 
 /// The program with a difference, compiled by the arguments of the build.
 pub fn planted(number: u32) -> Vec<u8> {
+    planted_in("objects.bpf.c", number)
+}
+
+/// The same of any program.
+pub fn planted_in(source: &str, number: u32) -> Vec<u8> {
     let out = std::path::Path::new(env!("OUT_DIR"));
     let arguments = std::fs::read_to_string(out.join("clang.txt")).expect("the build's");
     let name = format!("rackmem-planted-{number}-{}.o", std::process::id());
     let object = std::env::temp_dir().join(name);
-    let source = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../switch/xdp/objects.bpf.c"
-    );
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../../switch/xdp/");
     let mut clang = Command::new("clang");
     clang
         .args(arguments.lines())
         .arg(format!("-DPLANT={number}"));
-    let ran = clang.arg(source).arg("-o").arg(&object).output();
+    let ran = clang
+        .arg(format!("{sources}{source}"))
+        .arg("-o")
+        .arg(&object)
+        .output();
     let ran = ran.expect("clang");
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{said}");

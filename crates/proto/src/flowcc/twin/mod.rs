@@ -2,7 +2,8 @@
 //! home's host reads while the home stores: where each lies.
 //!
 //! ```text
-//! front   one slab: block size, sets, node, epoch; of each node: address, MAC, incarnation
+//! front   one slab: block size, sets, node, epoch, bytes of a block in a packet; of each node:
+//!         address, MAC, incarnation
 //! slabs   of 64 KiB: sets of one block each in four places, as many as fit
 //!         a place: version (odd: being written), name (the block's address and 1; 0: none);
 //!         the block
@@ -19,7 +20,7 @@
 
 mod rule;
 
-pub use rule::{TwinPassed, TwinView, acknowledge, answer, concerns};
+pub use rule::{TwinPassed, TwinView, acknowledge, answer, concerns, segments};
 
 use crate::wire::{MAX_NODES, NodeId, Tag};
 use crate::words::Words;
@@ -28,8 +29,8 @@ use crate::words::Words;
 pub const TWIN_SLAB: u64 = 1 << 16;
 /// Words of a slab.
 const SLAB_WORDS: usize = TWIN_SLAB as usize / 8;
-/// The longest block that is here: a packet carries it on any network.
-pub const TWIN_BLOCK: u32 = 1024;
+/// The longest block that is here: of longer ones a slab has no room for a set.
+pub const TWIN_BLOCK: u32 = 8192;
 /// Places that a block can have: those of its set.
 pub const WAYS: usize = 4;
 /// Bytes before a block: a line of a processor's cache.
@@ -40,11 +41,21 @@ const BLOCK: usize = 0;
 const SETS: usize = 1;
 const NODE: usize = 2;
 const EPOCH: usize = 3;
+const SEGMENT: usize = 4;
 const ADDRESSES: usize = MAX_NODES;
 const MACS: usize = 2 * MAX_NODES;
 const INCARNATIONS: usize = 3 * MAX_NODES;
-/// The same: block size, sets, node, epoch; addresses, MACs and incarnations of nodes.
-pub const FRONT: [usize; 7] = [BLOCK, SETS, NODE, EPOCH, ADDRESSES, MACS, INCARNATIONS];
+/// The same: block size, sets, node, epoch, segment; addresses, MACs and incarnations of nodes.
+pub const FRONT: [usize; 8] = [
+    BLOCK,
+    SETS,
+    NODE,
+    EPOCH,
+    SEGMENT,
+    ADDRESSES,
+    MACS,
+    INCARNATIONS,
+];
 
 /// Words of a place.
 const VERSION: usize = 0;
@@ -88,15 +99,6 @@ const fn set_of(tag: Tag, sets: usize) -> usize {
     ((tag.0 >> 8).wrapping_mul(SPREAD) >> 32) as u32 as usize % sets
 }
 
-/// Bytes behind a request that its owner has granted, which make it as long as home's answer: for
-/// longer blocks none, since a packet does not become several.
-pub const fn room(block: u32) -> usize {
-    match block <= TWIN_BLOCK {
-        true => block as usize,
-        false => 0,
-    }
-}
-
 impl Twins {
     /// Of blocks of so many bytes, a power of two, in so many slabs: none has a place.
     pub const fn new(block: u32, slabs: usize) -> Self {
@@ -123,16 +125,18 @@ impl Twins {
         self.sets > 0
     }
 
-    /// Of this node, in a rack of nodes with these addresses, as they lie in a packet.
+    /// Of this node, which sends blocks in packets of so many of their bytes, in a rack of nodes
+    /// with these addresses, as they lie in a packet.
     pub fn begin(
         &self,
-        node: NodeId,
+        (node, segment): (NodeId, u32),
         addresses: impl Iterator<Item = u64>,
         words: &mut impl Words,
     ) {
         words.store(BLOCK, self.block.into());
         words.store(SETS, self.sets as u64);
         words.store(NODE, node.into());
+        words.store(SEGMENT, segment.into());
         for (nth, address) in addresses.take(MAX_NODES).enumerate() {
             words.store(ADDRESSES + nth, address);
         }

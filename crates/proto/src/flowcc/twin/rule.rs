@@ -1,4 +1,4 @@
-//! What the kernel of a home's host answers (`switch/xdp/blocks.h` is the same in C).
+//! What the kernel of a home's host answers (`switch/xdp/blocks.bpf.c` is the same in C).
 //!
 //! ```text
 //! front: block size, sets                    where the block's set is
@@ -9,6 +9,8 @@
 //! place: version                             the same as before?
 //! ```
 //!
+//! Only then is anything sent, in as many packets as the home's agent makes of it ([`segments`]).
+//!
 //! If both looks at a place find one even version, the switch decided about the block and home had
 //! these bytes all the time between them, and so at the moment at which the epoch was looked at:
 //! what the home agent would have answered then ([`HomeAgent::handle`]). It would have changed
@@ -18,8 +20,8 @@
 //! [`HomeAgent::handle`]: crate::flowcc::HomeAgent::handle
 
 use super::{
-    BLOCK, EPOCH, INCARNATIONS, MACS, NAME, NODE, SETS, TWIN_BLOCK, UNIT, VERSION, WAYS, name,
-    place_at, set_of,
+    BLOCK, EPOCH, INCARNATIONS, MACS, NAME, NODE, SEGMENT, SETS, TWIN_BLOCK, UNIT, VERSION, WAYS,
+    name, place_at, set_of,
 };
 use crate::engine::is_current;
 use crate::wire::{Contract, Flags, GlobalStatus, Header, Kind, MAX_NODES, NodeId, Reason};
@@ -89,14 +91,29 @@ pub fn acknowledge(view: &TwinView, header: &Header) -> Result<Header, TwinPasse
     Ok(said)
 }
 
-/// The answer of the home at this node to such a packet.
+/// The packets that carry a block behind this acknowledgement, as home's fabric cuts them.
+pub fn segments<'b>(
+    words: &impl Words,
+    said: Header,
+    block: &'b [u8],
+) -> impl Iterator<Item = (Header, &'b [u8])> {
+    let each = (words.load(SEGMENT) as usize).max(1);
+    block.chunks(each).enumerate().map(move |(nth, bytes)| {
+        let offset = (nth * each) as u32;
+        (Header { offset, ..said }, bytes)
+    })
+}
+
+/// The answer of the home at this node to such a packet, with the block whole. A request has no
+/// body; one that has is left to the agent.
 ///
 /// # Errors
 /// Why it is left to the agent.
 pub fn answer(words: &impl Words, header: &Header) -> Result<(Header, Vec<u8>), TwinPassed> {
     let block = u32::try_from(words.load(BLOCK)).unwrap_or(0);
     let (sets, me) = (words.load(SETS) as usize, words.load(NODE) as NodeId);
-    let fits = (UNIT..=TWIN_BLOCK as usize).contains(&(block as usize));
+    let fits = (UNIT..=TWIN_BLOCK as usize).contains(&(block as usize))
+        && (1..=u64::from(block)).contains(&words.load(SEGMENT));
     if header.tag.home().0 != me || sets == 0 || !fits {
         return Err(TwinPassed::Elsewhere);
     }

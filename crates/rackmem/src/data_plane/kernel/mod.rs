@@ -40,6 +40,8 @@ pub struct KernelPlace {
     pub fell_back: Option<(String, String)>,
     /// The interfaces.
     pub interfaces: Vec<String>,
+    /// What keeps the kernel of a node's host from giving blocks, where it answers other reads.
+    pub no_blocks: Option<String>,
 }
 
 /// What a switch in the kernel counts beyond what every switch does.

@@ -1,4 +1,5 @@
-//! The program that reads objects, items of bounded memory, lines of replicated memory and blocks.
+//! The program that reads objects, items of bounded memory and lines of replicated memory, and the
+//! one behind it that gives blocks.
 
 use super::KernelPlace;
 use super::plane::{interface_mode, v4};
@@ -13,13 +14,14 @@ use crate::bytes::twins::LentTwins;
 use crate::config::{Config, KernelMode, KernelReads};
 use crate::error::OpenError;
 use rackmem_fabric::shm::Lent;
+use rackmem_fabric::udp;
 use rackmem_proto::abd::mirror::{MIRROR_SLAB, Mirror};
 use rackmem_proto::bi::cached::shelf::{SHELF_SLAB, Shelf};
 use rackmem_proto::flowcc::desk;
 use rackmem_proto::flowcc::twin::{TWIN_SLAB, Twins};
 use rackmem_proto::sabre::SLAB;
-use rackmem_proto::wire::NodeId;
-use rackmem_xdp::{ObjectReads, Served, Sizes};
+use rackmem_proto::wire::{NodeId, segment_len};
+use rackmem_xdp::{BlockReads, ObjectReads, Served, Sizes};
 use std::net::SocketAddrV4;
 use std::path::Path;
 
@@ -28,6 +30,7 @@ const CONTROL_WORDS: usize = size_of::<Control>() / 8;
 
 struct Program {
     reads: ObjectReads,
+    blocks: Option<BlockReads>,
     served: Served,
 }
 
@@ -53,14 +56,11 @@ pub(super) fn attach(
     };
     let items = (reads.bounded / SHELF_SLAB) as u32;
     let lines = (reads.replicated / MIRROR_SLAB) as u32;
-    let block = settings.block_size;
-    let blocks = (config.kernel_blocks() / TWIN_SLAB) as u32;
     let mut program = ObjectReads::load_sized(Sizes {
         slabs,
         sets: sets as u32,
         items,
         lines,
-        blocks,
     })?;
     let cache = match sets {
         0 => None,
@@ -73,28 +73,51 @@ pub(super) fn attach(
     let shelf = Lent::map(program.items()?, Shelf::words(items))?;
     let lines = lines as usize;
     let mirror = Lent::map(program.lines()?, Mirror::words(lines))?;
-    let twins = match blocks as usize {
-        0 => None,
-        slabs => {
-            let words = Lent::map(program.blocks()?, Twins::words(slabs))?;
-            let nodes: Vec<SocketAddrV4> = config.nodes.iter().map(v4).collect::<Result<_, _>>()?;
-            let addresses = nodes.iter().map(|addr| as_it_comes(*addr.ip()));
-            Some(LentTwins::new((block, slabs), words, node, addresses))
-        }
-    };
     let mode = program.attach(&reads.interface, interface_mode(preferred(reads)))?;
+    let (given, no_blocks) = match given(reads, config, node) {
+        Ok(given) => (given, None),
+        Err(OpenError::Kernel { why, .. }) => (None, Some(why)),
+        Err(error) => return Err(error),
+    };
+    let (blocks, twins) = given.unzip();
     let place = KernelPlace {
         mode: mode.to_string(),
         fell_back: None,
         interfaces: vec![reads.interface.clone()],
+        no_blocks,
     };
     let program = Box::new(Program {
         reads: program,
+        blocks,
         served,
     });
     let (items, lines) = ((shelf, items), (mirror, lines));
     let reads = ReadsInKernel::new(program, (memory, slabs), items, lines, twins, place);
     Ok((reads, cache))
+}
+
+/// The program that gives blocks, attached, and the memory that it reads them in; none where the
+/// rack has no use for it.
+fn given(
+    reads: &KernelReads,
+    config: &Config,
+    node: NodeId,
+) -> Result<Option<(BlockReads, LentTwins)>, OpenError> {
+    let slabs = (config.kernel_blocks() / TWIN_SLAB) as usize;
+    if slabs == 0 {
+        return Ok(None);
+    }
+    let nodes: Vec<SocketAddrV4> = config.nodes.iter().map(v4).collect::<Result<_, _>>()?;
+    let mtu = config.settings.mtu;
+    let mtu = mtu.unwrap_or_else(|| udp::path_mtu((*nodes[usize::from(node)].ip()).into()));
+    let block = config.settings.block_size;
+    let segment = segment_len(block as u32, udp::body_room(mtu) as u32);
+    let mut program = BlockReads::load(slabs as u32)?;
+    let words = Lent::map(program.memory()?, Twins::words(slabs))?;
+    let addresses = nodes.iter().map(|addr| as_it_comes(*addr.ip()));
+    let twins = LentTwins::new((block, slabs), words, (node, segment), addresses);
+    program.attach(&reads.interface)?;
+    Ok(Some((program, twins)))
 }
 
 /// The tables of a node's cache, as the program has them.
@@ -133,11 +156,13 @@ impl ReadProgram for Program {
             epoch,
             ..self.served
         };
-        self.reads.serve(&served).is_ok()
+        let gives = (self.blocks.as_mut()).is_none_or(|blocks| blocks.serve(&served).is_ok());
+        self.reads.serve(&served).is_ok() && gives
     }
 
     fn stop(&mut self) -> bool {
-        self.reads.stop().is_ok()
+        let gives_none = (self.blocks.as_mut()).is_none_or(|blocks| blocks.stop().is_ok());
+        self.reads.stop().is_ok() && gives_none
     }
 
     fn counts(&self) -> KernelReadCounts {
@@ -170,7 +195,8 @@ impl ReadProgram for Program {
     }
 
     fn block_counts(&self) -> KernelBlockCounts {
-        let counts = self.reads.block_counts().unwrap_or_default();
+        let counts = (self.blocks.as_ref()).map(|blocks| blocks.counts().unwrap_or_default());
+        let counts = counts.unwrap_or_default();
         KernelBlockCounts {
             blocks: 0,
             answered: counts.answered,

@@ -41,6 +41,7 @@ pub(crate) fn attach(
             .fell_back
             .map(|refused| (refused.interface, refused.why)),
         interfaces: attached.interfaces,
+        no_blocks: None,
     };
     let plane = Plane {
         switch,

@@ -151,7 +151,7 @@ pub struct KernelBlockCounts {
     pub no_way: u64,
     /// The block was written, or its entry came home, while it was copied.
     pub torn: u64,
-    /// The packet had no room for the answer, and the driver made none.
+    /// There was no memory to put the answer together in.
     pub no_room: u64,
 }
 
@@ -433,6 +433,7 @@ mod tests {
             mode: String::new(),
             fell_back: None,
             interfaces: Vec::new(),
+            no_blocks: None,
         };
         let program = Box::new(Program(told.clone(), stops));
         let lines = (lent(), 0);
