@@ -39,8 +39,8 @@ impl Node {
     /// Where other members leave too, those that are left may be too few to take anything home.
     /// Then it ends at once
     /// ([`CurrentView::is_deserted`](crate::membership::current_view::CurrentView::is_deserted)),
-    /// with an error if a block is lost by that. Of what locks protect nothing is said: which of the
-    /// last members is their home changes while they leave.
+    /// with an error if a block is lost by that. Of what locks protect nothing is said:
+    /// which of the last members is their home changes while they leave.
     pub(crate) fn bring_home(&self, epoch_follows: bool) -> Result<(), LeaveError> {
         let brought = self.bring_all_home(epoch_follows);
         if !self.inner.access.standing.is_deserted() {

@@ -37,7 +37,8 @@ fn no_money_is_lost_or_made_between_accounts_with_copies_and_without() {
         .iter()
         .flat_map(|fabric| [1, 2].map(|regions| (*fabric, regions)))
     {
-        let rack = rack(fabric, Mode::HomeOnly, 3);
+        let mode = [Mode::HomeOnly, Mode::Switch][regions - 1];
+        let rack = rack(fabric, mode, 3);
         let accounts = accounts(&rack, regions, &[1, 0, 2]);
         let count = if fabric == Fabric::Inline { 100 } else { 30 };
         let history = moved(&rack, &accounts, count);
