@@ -286,6 +286,10 @@ fn leave() -> Vec<LeaveError> {
     vec![
         LeaveError::InUse { node: 1 },
         LeaveError::LocksInUse { node: 1 },
+        LeaveError::Deserted {
+            node: 1,
+            addr: 1 << 12,
+        },
     ]
 }
 
