@@ -66,12 +66,7 @@ impl Node {
         for tag in own {
             self.evict(tag.0)?;
         }
-        let (me, groups) = (self.id(), Arc::downgrade(&access.groups));
-        access.standing.leave(Box::new(move |live| {
-            let others = live.without(me);
-            let short = || groups.upgrade().is_some_and(|groups| groups.is_short(live));
-            others == Copyset::EMPTY || short()
-        }));
+        self.look_around();
         locks::bring_home(access, patience, epoch_follows)?;
         for tag in kept {
             self.evict(tag.0)?;
@@ -95,5 +90,27 @@ impl Node {
         let mut backoff = Backoff::new(patience);
         while !agents.rebuilding.all_told() && !access.standing.is_over() && backoff.wait() {}
         Ok(())
+    }
+    /// From here on it waits for nobody once the others are too few to take anything of a home that
+    /// a group keeps.
+    fn look_around(&self) {
+        let access = &self.inner.access;
+        let standing = &access.standing;
+        let Some(seen) = standing.looked() else {
+            return;
+        };
+        // Who has come lately, and was not needed, need not be known here.
+        let mut backoff = Backoff::new(access.patience);
+        while !standing.has_caught_up(seen) {
+            if !backoff.wait() {
+                return;
+            }
+        }
+        let (me, groups) = (self.id(), Arc::downgrade(&access.groups));
+        standing.leave(Box::new(move |live| {
+            let others = live.without(me);
+            let short = || groups.upgrade().is_some_and(|groups| groups.is_short(live));
+            others == Copyset::EMPTY || short()
+        }));
     }
 }
