@@ -305,7 +305,8 @@ impl Bench<'_> {
     }
 
     /// Objects that a majority of three nodes has: a read by the agent of the node that serves
-    /// them, and a write, beside those of an object that dies with its home.
+    /// them, a write, and a transaction that writes two, beside those of objects that die with
+    /// their home. `mixed`: it writes one of either.
     fn copies(&self, report: &mut Report, size: usize) -> Result<()> {
         let line = (size as u32 + 32).next_power_of_two().max(64);
         if line > 64 << 10 {
@@ -355,6 +356,7 @@ impl Bench<'_> {
                 Ok(began.elapsed())
             })
         };
+        let mixed = both(&own, &kept)?;
         let both = [both(&own, &others[0])?, both(&kept, &others[1])?];
         let rows = [("read", reads), ("write", writes), ("transaction", both)];
         for (what, [own, kept]) in rows {
@@ -362,6 +364,13 @@ impl Bench<'_> {
             report.add(&plain, own, "us")?;
             report.add_against(&format!("udp/{size}/{what}/copies-3"), kept, "us", &plain)?;
         }
+        let plain = format!("udp/{size}/transaction/one-home");
+        report.add_against(
+            &format!("udp/{size}/transaction/mixed"),
+            mixed,
+            "us",
+            &plain,
+        )?;
         Ok(())
     }
 
