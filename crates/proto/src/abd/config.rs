@@ -196,6 +196,14 @@ impl Config {
         (0..MEMBERS).fold(Copyset::EMPTY, of)
     }
 
+    /// The places of these nodes' members.
+    pub fn places(&self, nodes: Copyset) -> u8 {
+        let of = |place: &usize| self.node(*place).is_some_and(|node| nodes.contains(node));
+        (0..MEMBERS)
+            .filter(of)
+            .fold(0, |set, place| set | 1 << place)
+    }
+
     /// What this member is, if it is one: not another life of its node.
     pub fn role(&self, member: Member) -> Option<Role> {
         let place = self.members.iter().position(|m| *m == Some(member))?;

@@ -7,7 +7,7 @@
 use crate::host::agents::Agents;
 use crate::membership::{Group, Groups, KeptAs, MembershipError, Role, Store};
 use rackmem_fabric::{Port, Whole};
-use rackmem_proto::abd::{MEMBERS, first_line};
+use rackmem_proto::abd::first_line;
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Contract, Copyset, HomeId, NodeId, Tag};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -158,11 +158,7 @@ impl Book {
         let known = self.known.lock().whole();
         known.rows.iter().any(|group| {
             let config = &group.config;
-            let lives = |place: &usize| config.node(*place).is_some_and(|node| live.contains(node));
-            let living = (0..MEMBERS)
-                .filter(lives)
-                .fold(0, |set, place| set | 1 << place);
-            group.home.is_some() && !config.is_removed() && !config.is_quorum(living)
+            group.home.is_some() && !config.is_removed() && !config.is_quorum(config.places(live))
         })
     }
 

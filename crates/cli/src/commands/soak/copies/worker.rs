@@ -88,10 +88,10 @@ impl Work {
         (self.seconds / WINDOW.as_secs() + 1).min(WINDOWS)
     }
 
-    fn spec(&self, name: &str, copies: u8) -> RegionSpec {
+    fn spec(&self, name: &str) -> RegionSpec {
         let line = size_of::<Value>() as u32 * if self.objects { 2 } else { 1 };
         let bytes = self.all() * u64::from(line);
-        let spec = RegionSpec::new(name, bytes as usize).copies(copies);
+        let spec = RegionSpec::new(name, bytes as usize);
         let spec = spec.line(line).durability(self.durability);
         match self.objects {
             true => spec.contract(Contract::Object),
@@ -109,7 +109,7 @@ impl Work {
 pub fn work(node: &Node, work: Work, stop: &Stop) -> Result<()> {
     let mut regions = Vec::new();
     for name in [REGION, BESIDE].iter().take(1 + usize::from(work.objects)) {
-        let spec = work.spec(name, work.copies);
+        let spec = work.spec(name);
         let Some(region) = find(node, &spec, work.copies, stop)? else {
             return Ok(());
         };
@@ -181,17 +181,16 @@ pub fn insist<T>(
 
 /// Makes objects until the region is full, as all processes do. `false` when told to stop.
 fn fill(region: &Region, stop: &Stop) -> Result<bool> {
-    let zeros: Value = [0; 512];
-    while !stop.requested() {
-        match region.alloc(zeros) {
-            Ok(_) => {}
-            Err(AllocError::OutOfMemory { .. }) => return Ok(true),
-            Err(AllocError::Rack(RackError::Fenced | RackError::Closed)) => return Ok(false),
-            Err(AllocError::Rack(RackError::Timeout { .. })) => std::thread::sleep(AGAIN),
-            Err(error) => return Err(error.into()),
+    let more = || match region.alloc::<Value>([0; 512]) {
+        Err(AllocError::OutOfMemory { .. }) => Ok(false),
+        made => Ok(made.map(|_| true)?),
+    };
+    loop {
+        match insist(more, stop)? {
+            Some(true) => {}
+            full => return Ok(full.is_some()),
         }
     }
-    Ok(false)
 }
 
 /// What there is to be read and written.
@@ -349,12 +348,12 @@ mod tests {
             (work.window(4_000_000_000), work.window(15_000_000_000)),
             (0, 2)
         );
-        assert_eq!(work.spec(REGION, 3).bytes(), 13 * 8 * 4096);
+        assert_eq!(work.spec(REGION).bytes(), 13 * 8 * 4096);
         let objects = Work {
             objects: true,
             ..work
         };
-        assert_eq!(objects.spec(BESIDE, 3).asks_contract(), Contract::Object);
+        assert_eq!(objects.spec(BESIDE).asks_contract(), Contract::Object);
     }
 
     #[test]
