@@ -1,6 +1,6 @@
-// Orders to a node's cache agent that need no byte of a block (crates/proto/src/flowcc/in_kernel.rs): a copy that was read and
-// never written here is invalidated by the entry's own control word, which the node's threads take for the same, and its
-// requester gets the acknowledgement. Nobody at the node is woken. What is not answered passes, unchanged, to the agent.
+// Orders to a node's cache agent that need no byte of a block (crates/proto/src/flowcc/in_kernel.rs): a clean copy is invalidated
+// by the entry's own control word, which the node's threads take for the same, and its requester gets the acknowledgement.
+// Nobody at the node is woken. What is not answered passes, unchanged, to the agent.
 #pragma once
 #include "serve.h"
 #include "tables.gen.h"
@@ -94,7 +94,7 @@ always enum cached take_away(struct desk *desk, const struct wire_header *wire)
 	__u64 before = load(executed);
 	if (load(&control->tag) != (tag | 1))
 		did = CACHED_ABSENT;
-	else if (PLANT != 12 && ((word & ENTRY_STATUS) != ENTRY_SHARED || *(volatile __u32 *)&control->written))
+	else if (PLANT != 12 && (word & ENTRY_STATUS) != ENTRY_SHARED)
 		did = CACHED_WRITTEN;
 	else if (PLANT != 13 && (seq <= before || __sync_val_compare_and_swap(executed, before, seq) != before))
 		did = CACHED_AGAIN;
@@ -102,6 +102,9 @@ always enum cached take_away(struct desk *desk, const struct wire_header *wire)
 		__sync_lock_test_and_set(&control->word, word);
 		return did;
 	}
+	// What was noted of the copy goes with it, as with the agent.
+	if (PLANT != 18)
+		*(volatile __u32 *)&control->written = 0;
 	*(volatile __u64 *)&control->tag = 0;
 	*(volatile __u64 *)&tags->way[way & (WAYS - 1)] = 0;
 	if (PLANT == 14)

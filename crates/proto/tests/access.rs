@@ -132,13 +132,11 @@ fn nothing_is_used_before_all_of_it_is_here() {
 fn an_evicted_copy_is_unusable_before_its_bytes_go_home_and_gone_when_they_are_there() {
     let mut thread = leaving();
     thread.hears(thread.request.answer(Kind::WriteBackAck, 1), 0);
-    assert_eq!(thread.next(), Do::Left);
     assert_eq!(thread.sends(), Kind::Unlock);
     assert_eq!(thread.next(), Do::Over(Then::Done));
     let mut thread = Thread::begin(Purpose::EvictClean);
     thread.is_granted(GlobalStatus::Shared, Copyset::of(ME));
     assert_eq!(thread.next(), Do::Set(LocalStatus::Invalid));
-    assert_eq!(thread.next(), Do::Left);
     assert_eq!(thread.sends(), Kind::Unlock);
     assert_eq!(thread.next(), Do::Over(Then::Done));
 }
@@ -150,7 +148,6 @@ fn a_copy_that_its_home_has_no_memory_of_goes() {
         let mut thread = Thread::begin(purpose);
         thread.is_refused(Reason::NoMemory);
         assert_eq!(thread.next(), Do::Set(LocalStatus::Invalid), "{purpose:?}");
-        assert_eq!(thread.next(), Do::Left, "{purpose:?}");
         assert_eq!(thread.next(), Do::Over(Then::Done), "{purpose:?}");
     }
 }

@@ -155,8 +155,6 @@ pub enum Do {
     Use,
     /// The entry has this status from now on, and the event's block unless that is `Invalid`.
     Set(LocalStatus),
-    /// The block has left this cache: [`super::Copies::left`].
-    Left,
     /// The application has the lock until it calls [`Access::let_go`].
     Held,
     /// The event is over.
@@ -173,8 +171,6 @@ enum Stage {
     Leaving,
     /// They are on their way.
     WritingBack,
-    /// The entry is empty, and so it stays.
-    Left,
     /// The application has the lock.
     Holding,
     /// It can be unlocked as soon as the unlock before it is acknowledged (§5.3.2).
@@ -305,7 +301,7 @@ impl Access {
                 Step::Refused(Reason::NoMemory)
                     if self.purpose.evicts() && defect != Some(Defect::KeepRefused) =>
                 {
-                    self.stage = Stage::Left;
+                    self.stage = Stage::Ending(Then::Done);
                     Do::Set(LocalStatus::Invalid)
                 }
                 Step::Refused(reason) => self.end(self.purpose.refused(reason), requester, now),
@@ -324,13 +320,12 @@ impl Access {
             }
             Stage::WritingBack => match requester.step() {
                 Step::Held(_) if defect == Some(Defect::LeaveLate) => {
-                    self.stage = Stage::Left;
+                    self.stage = Stage::Ending(Then::Done);
                     Do::Set(LocalStatus::Invalid)
                 }
-                Step::Held(_) => self.left(),
+                Step::Held(_) => self.end(Then::Done, requester, now),
                 step => self.come_back(step, defect),
             },
-            Stage::Left => self.left(),
             Stage::Holding => Do::Held,
             Stage::Ending(then) => self.end(then, requester, now),
             Stage::Unlocked => {
@@ -359,9 +354,9 @@ impl Access {
                 }
                 (Stage::Used, Do::Use)
             }
-            Purpose::EvictClean => (Stage::Left, Do::Set(LocalStatus::Invalid)),
+            Purpose::EvictClean => (Stage::Ending(Then::Done), Do::Set(LocalStatus::Invalid)),
             Purpose::EvictDirty if defect == Some(Defect::EvictWithoutWriteBack) => {
-                (Stage::Left, Do::Set(LocalStatus::Invalid))
+                (Stage::Ending(Then::Done), Do::Set(LocalStatus::Invalid))
             }
             Purpose::EvictDirty if defect == Some(Defect::LeaveLate) => {
                 self.stage = Stage::WritingBack;
@@ -402,11 +397,6 @@ impl Access {
             },
             _ => Do::Over(Then::Lost),
         }
-    }
-
-    fn left(&mut self) -> Do {
-        self.stage = Stage::Ending(Then::Done);
-        Do::Left
     }
 
     /// What was refused after it had been granted, because its provider had nothing, leaves the

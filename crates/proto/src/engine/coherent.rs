@@ -220,6 +220,7 @@ impl<H: CoherentHost> Protocol<H> for FlowCc {
 
     fn rescued(host: &mut H, tag: Tag) {
         host.copies(|copies| copies.rescued(tag));
+        host.home_has(tag);
     }
 
     fn fingerprint(host: &mut H, into: &mut impl Hasher)

@@ -7,8 +7,8 @@ use crate::Outputs;
 use crate::call::{Executed, LastExecuted};
 use crate::flowcc::cache_agent::{self, Reaction};
 use crate::flowcc::{LocalStatus, Open};
-use crate::wire::{Copyset, GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag};
-use alloc::collections::{BTreeMap, BTreeSet};
+use crate::wire::{Copyset, Header, NodeId, RequesterId, Seq, Tag};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
@@ -38,9 +38,6 @@ pub struct Copies<B> {
     executed: LastExecuted,
     /// At most one block a requester.
     retained: BTreeMap<RequesterId, Retained<B>>,
-    /// Blocks that this cache has downgraded: home may not have them until the reader's event has
-    /// ended.
-    downgraded: BTreeSet<Tag>,
 }
 
 impl<B> Copies<B> {
@@ -51,7 +48,6 @@ impl<B> Copies<B> {
             lossy,
             executed: LastExecuted::default(),
             retained: BTreeMap::new(),
-            downgraded: BTreeSet::new(),
         }
     }
 
@@ -70,11 +66,6 @@ impl<B> Copies<B> {
         self.executed.enter(header.requester, header.seq);
     }
 
-    /// Whether home may not have a block that this cache has downgraded.
-    pub fn has_downgraded(&self, tag: Tag) -> bool {
-        self.downgraded.contains(&tag)
-    }
-
     /// A block leaves the cache for this event.
     pub fn retain(&mut self, header: &Header, bytes: B) {
         let retained = Retained {
@@ -85,14 +76,8 @@ impl<B> Copies<B> {
         self.retained.insert(header.requester, retained);
     }
 
-    /// The cache has no copy of the block any more, and home has it: its own node gave it up.
-    pub fn left(&mut self, tag: Tag) {
-        self.downgraded.remove(&tag);
-    }
-
     /// Home has this block.
     pub fn rescued(&mut self, tag: Tag) {
-        self.downgraded.remove(&tag);
         self.retained.retain(|_, retained| retained.tag != tag);
     }
 
@@ -109,18 +94,12 @@ impl<B> Copies<B> {
     pub fn forget(&mut self, gone: Copyset) {
         self.retained
             .retain(|id, retained| !gone.contains(id.node) && !retained.tag.home().dies_with(gone));
-        self.downgraded.retain(|tag| !tag.home().dies_with(gone));
     }
 
     /// Blocks that have left the cache, and the events that may not have received them.
     pub fn given(&self) -> impl Iterator<Item = (RequesterId, Seq, Tag)> {
         let rows = self.retained.iter();
         rows.map(|(id, retained)| (*id, retained.seq, retained.tag))
-    }
-
-    /// Blocks that the cache has downgraded and whose write-back may be under way.
-    pub fn downgraded(&self) -> impl Iterator<Item = Tag> {
-        self.downgraded.iter().copied()
     }
 }
 
@@ -145,11 +124,6 @@ impl<B: Clone> Copies<B> {
         if defect == Some(Defect::ForgetExecuted) {
             executed = Executed::New;
         }
-        let reads_dirty = header.kind == Kind::ReadMiss && header.status == GlobalStatus::Modified;
-        let noted = self.lossy && defect != Some(Defect::DowngradeUnnoted);
-        if noted && reads_dirty && executed != Executed::Old {
-            self.downgraded.insert(header.tag);
-        }
         let recalled = match local {
             Some(_) => None,
             None => self.recall(header),
@@ -158,11 +132,6 @@ impl<B: Clone> Copies<B> {
         let status = local.unwrap_or_default();
         let mut reaction = cache_agent::react(me, header, status, executed, has_data, outputs);
         reaction.retain &= self.lossy && defect != Some(Defect::DontRetain);
-        let leaves = local.is_some() && reaction.next == LocalStatus::Invalid;
-        if leaves {
-            // Whoever takes it away knows that home has it, or takes the only copy.
-            self.downgraded.remove(&header.tag);
-        }
         Answer {
             reaction,
             executed,
@@ -198,14 +167,13 @@ impl<B: Hash> Copies<B> {
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         self.executed.fingerprint(into);
         self.retained.hash(into);
-        self.downgraded.hash(into);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Flags;
+    use crate::wire::{Flags, GlobalStatus, Kind};
 
     fn write_miss(seq: u64, tag: u64) -> Header {
         let id = RequesterId { node: 2, slot: 1 };

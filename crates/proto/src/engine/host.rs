@@ -258,10 +258,19 @@ pub trait CoherentHost: Host {
     fn hold(&mut self, tag: Tag, reads: bool) -> Option<LocalStatus>;
     /// The held copy's bytes.
     fn keep(&mut self) -> Self::Bytes;
-    /// The held copy has this status from here on, and is not held any more.
+    /// The held copy has this status from here on, and is not held any more. One that was
+    /// [`LocalStatus::Modified`] and is [`LocalStatus::Shared`] from here on was written here: home
+    /// may not have it until the reader's event has ended, which its entry says
+    /// ([`CoherentHost::downgraded`]) for as long as the copy stays. Whoever takes it away knows
+    /// that home has it, or takes the only copy.
     fn set(&mut self, status: LocalStatus);
     /// The copies that this node has, but for those that come or go just now.
     fn cached(&mut self) -> Vec<(Tag, LocalStatus)>;
+    /// The clean copies that were written here, and that home may not have for all that their
+    /// entries say: most of them it has.
+    fn downgraded(&mut self) -> Vec<Tag>;
+    /// Home has this block: its entry says so from here on.
+    fn home_has(&mut self, tag: Tag);
     /// The bytes of a clean copy.
     fn clean(&mut self, tag: Tag) -> Option<Self::Bytes>;
     /// Gives a packet to the requester that it names.

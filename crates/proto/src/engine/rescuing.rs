@@ -15,18 +15,16 @@ pub(super) fn found<H: CoherentHost>(
 ) -> Vec<(Tag, H::Bytes)> {
     let defect = host.defect();
     let forgets = |one| defect == Some(one);
-    let (mut found, downgraded) = host.copies(|copies| {
-        let downgraded: Vec<Tag> = copies.downgraded().collect();
-        (copies.undelivered(open), downgraded)
-    });
+    let mut found = host.copies(|copies| copies.undelivered(open));
     if forgets(Defect::ForgetGiven) {
         found.clear();
     }
-    let downgraded = downgraded
-        .iter()
-        .filter(|_| !forgets(Defect::ForgetDowngraded));
+    let downgraded = match forgets(Defect::ForgetDowngraded) {
+        true => Vec::new(),
+        false => host.downgraded(),
+    };
     let read = read.iter().filter(|_| !forgets(Defect::ForgetRead));
-    for tag in downgraded.chain(read) {
+    for tag in downgraded.iter().chain(read) {
         // A copy that may be written is written while this goes on: home would take old content for
         // the last.
         found.extend(host.clean(*tag).map(|bytes| (*tag, bytes)));

@@ -3,8 +3,8 @@
 //!
 //! It is one more thread of the agent, which never waits: it takes an entry's lock bit or leaves
 //! the packet to the node, and what it answers is what [`react`](super::cache_agent::react) would.
-//! That is an invalidation of a copy that was read and never written here: such a copy goes without
-//! a byte, and nobody has noted anything of it but that the request was executed.
+//! That is an invalidation of a clean copy: it goes without a byte, and all that was noted of it
+//! goes with its entry.
 
 use super::LocalStatus;
 use crate::call::Executed;
@@ -18,8 +18,6 @@ pub struct KernelEntry {
     pub status: LocalStatus,
     /// Somebody has its lock bit: a store is under way, or another step of the agent.
     pub locked: bool,
-    /// It was written here since it came: home may not have it yet, which the node has noted.
-    pub written: bool,
 }
 
 /// What the kernel sees of a node when a packet comes.
@@ -52,7 +50,7 @@ pub enum Passed {
     NoWay,
     /// The entry is locked.
     Locked,
-    /// The copy was written here.
+    /// The copy is dirty: no such order is for one.
     Written,
     /// Not for the first time.
     Again,
@@ -89,9 +87,7 @@ pub fn answer(view: &KernelView, header: &Header) -> Result<Header, Passed> {
         None => Err(Passed::Absent),
         Some(entry) if entry.locked => Err(Passed::Locked),
         Some(entry) if entry.status == LocalStatus::Invalid => Err(Passed::Absent),
-        Some(entry) if entry.written || entry.status == LocalStatus::Modified => {
-            Err(Passed::Written)
-        }
+        Some(entry) if entry.status == LocalStatus::Modified => Err(Passed::Written),
         Some(_) if view.executed != Executed::New => Err(Passed::Again),
         Some(_) => Ok(header.answer(Kind::Ack, view.me)),
     }
@@ -119,7 +115,6 @@ mod tests {
             entry: Some(KernelEntry {
                 status: LocalStatus::Shared,
                 locked: false,
-                written: false,
             }),
             executed: Executed::New,
             reaches: true,
@@ -179,8 +174,8 @@ mod tests {
             locked: true,
             ..entry
         };
-        let written = KernelEntry {
-            written: true,
+        let dirty = KernelEntry {
+            status: LocalStatus::Modified,
             ..entry
         };
         let cases = [
@@ -220,7 +215,7 @@ mod tests {
                 Passed::Absent,
             ),
             (with(locked), Passed::Locked),
-            (with(written), Passed::Written),
+            (with(dirty), Passed::Written),
             (
                 KernelView {
                     executed: Executed::Again,

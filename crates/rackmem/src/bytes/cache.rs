@@ -67,8 +67,8 @@ pub(crate) struct Control {
     /// What [`Tags`] says of this way, again, so that a hit need not look there.
     tag: AtomicU64,
     used: AtomicU32,
-    /// Whether the copy is one that was written here and is clean now: who invalidates it has to
-    /// see whether home has it. Written under the lock.
+    /// Whether the copy is one that was written here and is clean now, of which no rebuild has said
+    /// that home has it. Written under the lock.
     written: AtomicU32,
 }
 
@@ -266,6 +266,19 @@ impl Cache {
             let valid = status != LocalStatus::Invalid;
             Some((self.tag_at(entry).filter(|_| valid)?, status))
         })
+    }
+
+    /// Every block with a clean copy that was written here, and that home may not have.
+    pub fn downgraded(&self) -> impl Iterator<Item = Tag> {
+        let written = |entry: &usize| self.is_downgraded(*entry);
+        let entries = (0..self.capacity()).filter(written);
+        entries.filter_map(|entry| self.tag_at(entry))
+    }
+
+    /// Whether an entry has such a copy.
+    pub fn is_downgraded(&self, entry: usize) -> bool {
+        let clean = self.status(entry) == LocalStatus::Shared;
+        clean && self.controls[entry].written.load(Relaxed) != 0
     }
 
     /// The shortest way to one word of a block that was at this entry when the caller last looked,
@@ -494,6 +507,12 @@ impl Locked<'_> {
         let control = &self.cache.controls[self.entry];
         self.cache.touch(control);
         self.set(status);
+    }
+
+    /// Home has the block as it is here.
+    pub fn home_has(self) {
+        let written = &self.cache.controls[self.entry].written;
+        written.store(0, Relaxed);
     }
 
     /// Ends with a new status; an invalid entry forgets its tag.

@@ -52,7 +52,7 @@ pub struct KernelCacheCounts {
     pub absent: u64,
     /// The entry was locked: a thread stored there, or the agent was at it.
     pub locked: u64,
-    /// The copy was written here since it came.
+    /// The copy is dirty: no such order is for one.
     pub written: u64,
     /// It was executed before, and the copy is a later one.
     pub again: u64,

@@ -44,8 +44,10 @@ const HABIT: u64 = ((1 << Habit::BITS) - 1) << HABIT_AT;
 const HABIT_AT: u32 = 8;
 /// Its bytes are compared when another node takes it.
 const KEPT: u64 = 1 << (HABIT_AT + Habit::BITS);
+/// It was written here and is clean now, and no rebuild has said that home has it.
+const DOWNGRADED: u64 = KEPT << 1;
 /// From this bit on: when a right was given last, in steps of 64 ns.
-const SINCE: u32 = HABIT_AT + Habit::BITS + 1;
+const SINCE: u32 = HABIT_AT + Habit::BITS + 2;
 const STEP: u32 = 6;
 
 fn status_of(word: u64) -> LocalStatus {
@@ -282,6 +284,17 @@ impl Frames {
             let status = self.status(nth);
             (status != LocalStatus::Invalid).then(|| (self.tag(nth), status))
         })
+    }
+
+    /// Whether a block has a clean copy that was written here, and that home may not have.
+    pub fn is_downgraded(&self, nth: usize) -> bool {
+        self.word(nth).load(Acquire) & DOWNGRADED != 0
+    }
+
+    /// Those that have.
+    pub fn downgraded(&self) -> impl Iterator<Item = Tag> {
+        let blocks = (0..self.blocks).filter(|nth| self.is_downgraded(*nth));
+        blocks.map(|nth| self.tag(nth))
     }
 
     fn now(&self) -> u64 {
@@ -532,9 +545,19 @@ impl LockedPage<'_> {
         }
     }
 
+    /// Home has the block as it is here.
+    pub fn home_has(self) {
+        self.put(DOWNGRADED, 0);
+    }
+
     /// Ends with a new status. What the program may not any more is over before.
     pub fn set(self, status: LocalStatus) {
         self.stop(Stop::before(status));
+        match (self.status(), status) {
+            (LocalStatus::Modified, LocalStatus::Shared) => self.put(DOWNGRADED, DOWNGRADED),
+            (_, LocalStatus::Shared) => {}
+            _ => self.put(DOWNGRADED, 0),
+        }
         if status != LocalStatus::Invalid {
             self.framed();
         }

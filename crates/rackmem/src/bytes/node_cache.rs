@@ -348,6 +348,30 @@ impl NodeCache {
             .chain(self.mappings().flat_map(Frames::copies))
     }
 
+    /// Every block with a clean copy that was written here, and that home may not have.
+    pub fn downgraded(&self) -> impl Iterator<Item = Tag> {
+        let pages = self.mappings().flat_map(Frames::downgraded);
+        self.sets.downgraded().chain(pages)
+    }
+
+    /// Whether a block is one of these.
+    pub fn is_downgraded(&self, tag: Tag) -> bool {
+        let in_sets = self.sets.find(tag);
+        in_sets.is_some_and(|entry| self.sets.is_downgraded(entry))
+            || self.page_of(tag, Frames::is_downgraded).is_some()
+    }
+
+    /// Home has a block as it is here.
+    pub fn home_has(&self, tag: Tag) {
+        if let Some(locked) = self.sets.lock_tag(tag) {
+            return locked.home_has();
+        }
+        let page = self.page_of(tag, Frames::is_downgraded);
+        if let Some((frames, page)) = page.and_then(|entry| self.page(entry)) {
+            frames.lock(page, Stop::Nothing).home_has();
+        }
+    }
+
     /// From now on no hit by word, and no page that a program can use.
     pub fn close(&self) {
         self.sets.close();

@@ -473,7 +473,6 @@ impl Access {
                     let locked = locked.take().unwrap_or_else(|| cache.lock(entry, stop));
                     self.agents.install(locked, tag, status);
                 }
-                Do::Left => self.agents.left(tag),
                 Do::Over(then) => break then,
                 Do::Wait | Do::Held | Do::Send(_) => break Then::Lost,
             }

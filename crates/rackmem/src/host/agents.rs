@@ -249,16 +249,7 @@ impl Agents {
 
     /// Whether a copy of this node's may be all that there is of a block as it is now.
     pub fn alone_has(&self, tag: Tag, status: LocalStatus) -> bool {
-        let copies = self.copies.as_ref();
-        status == LocalStatus::Modified
-            || copies.is_some_and(|copies| copies.lock().whole().has_downgraded(tag))
-    }
-
-    /// This node has given its copy of a block up, and home has the block.
-    pub fn left(&self, tag: Tag) {
-        if let Some(copies) = &self.copies {
-            copies.lock().whole().left(tag);
-        }
+        status == LocalStatus::Modified || self.copies.is_some() && self.cache.is_downgraded(tag)
     }
 
     /// The rack is in a new epoch: packets of the last one do nothing here any more.

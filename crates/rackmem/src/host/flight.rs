@@ -81,7 +81,6 @@ impl<'a> Flight<'a> {
                     agents.install(locked, self.reserved.tag, status);
                 }
                 Do::Over(then) => break then,
-                Do::Left => agents.left(self.reserved.tag),
                 Do::Wait | Do::Held | Do::Send(_) => break Then::Lost,
             }
         };

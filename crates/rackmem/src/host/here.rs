@@ -473,6 +473,17 @@ impl CoherentHost for Here<'_> {
         others
     }
 
+    fn downgraded(&mut self) -> Vec<Tag> {
+        let agents = self.agents;
+        // Where nothing is lost, what was sent home is there.
+        let lossy = agents.copies.iter();
+        lossy.flat_map(|_| agents.cache.downgraded()).collect()
+    }
+
+    fn home_has(&mut self, tag: Tag) {
+        self.agents.cache.home_has(tag);
+    }
+
     fn clean(&mut self, tag: Tag) -> Option<Block> {
         let cache = &self.agents.cache;
         let entry = cache.find(tag)?;

@@ -495,7 +495,6 @@ impl KeptCopies for &Agents {
         if let Some(entry) = entry.filter(|entry| entry.status() != LocalStatus::Invalid) {
             entry.set(LocalStatus::Invalid);
         }
-        self.left(tag);
     }
 }
 

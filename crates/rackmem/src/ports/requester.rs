@@ -233,8 +233,7 @@ impl Slot {
     }
 
     /// What is to be done about an event, once all is here and sent that is needed for it:
-    /// [`Do::Use`], [`Do::Set`], [`Do::Left`],
-    /// [`Do::Held`] or [`Do::Over`].
+    /// [`Do::Use`], [`Do::Set`], [`Do::Held`] or [`Do::Over`].
     #[inline]
     pub fn next(&mut self, access: &mut Access, bytes: Bytes<'_>) -> Do {
         loop {

@@ -6,6 +6,7 @@
 
 use crate::player::{self, Player, attached};
 use crate::rig::{eventually, say};
+use rackmem::locked::BlockLock;
 use rackmem::{Config, Node, Rack};
 use rackmem_hosts::{Hosts, Place};
 use std::io::BufRead;
@@ -139,8 +140,8 @@ fn story(
     // Both have a copy, and their events on it have long ended when the sharer is stopped.
     assert_eq!((read(sharer, other), writer.load(other)), (0, Ok(0)));
     let upgraded = upgrades_over_a_sharer(mode, writer, sharer, addr);
-    what_was_written_there_is_the_agents(writer, sharer, addr);
     while_it_is_stopped(mode, writer, sharer, other);
+    what_was_written_there_goes_as_well(mode, writer, sharer, addr);
     let beside = beside_a_reader(writer, sharer, addr);
     over_an_epoch(mode, hosts, config, writer, sharer, addr);
     format!("{upgraded}; {beside}")
@@ -178,16 +179,29 @@ fn upgrades_over_a_sharer(mode: &str, writer: &Node, sharer: &mut Player, addr: 
     format!("{by_kernel} copies taken by the kernel, {by_agent} by the agent")
 }
 
-/// Its home may not have what was written there, which the agent has noted.
-fn what_was_written_there_is_the_agents(writer: &Node, sharer: &mut Player, addr: u64) {
-    assert_eq!(sharer.tell(&format!("write {addr} 5000")), "done");
+/// What the sharer has written and the writer has read is clean there, and home has it. Each value
+/// is taken away by the kernel, also while nobody there can take an order.
+fn what_was_written_there_goes_as_well(mode: &str, writer: &Node, sharer: &mut Player, addr: u64) {
     let before = counts(sharer);
-    assert_eq!(writer.load(addr), Ok(5000));
-    writer.store(addr, 5001).expect("the right to write");
-    // It counts when it has answered.
-    eventually("the agent takes it", || counts(sharer)[2] > before[2]);
-    assert_eq!(counts(sharer)[0], before[0]);
-    assert_eq!(read(sharer, addr), 5001);
+    for value in (4_000..=5_000).step_by(10) {
+        assert_eq!(sharer.tell(&format!("write {addr} {value}")), "done");
+        assert_eq!(writer.load(addr), Ok(value));
+        let stopped = value == 5_000;
+        if stopped {
+            // The reader's event has ended, for which the block is home.
+            let lock = BlockLock::attach(writer, addr).expect("a lock");
+            drop(lock.write().expect("the lock"));
+            sharer.signal(libc::SIGSTOP);
+        }
+        let written = writer.store(addr, value + 1);
+        if stopped {
+            sharer.signal(libc::SIGCONT);
+        }
+        assert_eq!(written, Ok(()), "{mode}: {value}");
+        assert_eq!(read(sharer, addr), value + 1, "{mode}");
+    }
+    let now = counts(sharer);
+    assert!(now[0] >= before[0] + 50, "{mode}: {before:?}, {now:?}");
 }
 
 /// Nobody there can take an order, and it is acknowledged.

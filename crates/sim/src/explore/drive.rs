@@ -84,7 +84,7 @@ impl ExplorerNode {
                         _ => thread.refused = true,
                     }
                 }
-                Do::Send(_) | Do::Set(_) | Do::Left => {}
+                Do::Send(_) | Do::Set(_) => {}
             }
         }
         self.follow(None, fx);

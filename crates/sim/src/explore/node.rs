@@ -73,6 +73,7 @@ impl ExplorerNode {
         self.take(packet, fx);
         fx.seen
             .see_if(self.site.answered, Witness::AnsweredInKernel);
+        fx.seen.see_if(self.site.took_written, Witness::TookWritten);
         self.follow(Some(packet.header.kind), fx);
     }
 

@@ -99,6 +99,8 @@ pub enum Witness {
     CutOffApart,
     /// The kernel of a node's host answered for its cache agent.
     AnsweredInKernel,
+    /// It took away a copy that was written there.
+    TookWritten,
     /// A node heard of a removal when it had a dirty copy.
     DirtyRemoved,
     /// It had clean ones.
@@ -119,7 +121,7 @@ pub enum Witness {
 
 impl Witness {
     /// All of them.
-    pub const ALL: [Witness; 54] = [
+    pub const ALL: [Witness; 55] = [
         Witness::TwoSharers,
         Witness::TwoReadersLock,
         Witness::RefusedLocked,
@@ -166,6 +168,7 @@ impl Witness {
         Witness::SavedFromLoss,
         Witness::CutOffApart,
         Witness::AnsweredInKernel,
+        Witness::TookWritten,
         Witness::DirtyRemoved,
         Witness::CleanRemoved,
         Witness::RemovedUnderWay,

@@ -15,6 +15,8 @@ struct Slot<B> {
     status: LocalStatus,
     /// The block's words, which arrive before the status says so.
     words: B,
+    /// Whether it was written here since it came, and no rebuild has said that home has it.
+    written: bool,
     /// Whether an event of this node fills or empties it.
     reserved: bool,
     /// Whether that event empties it.
@@ -28,6 +30,7 @@ impl<B: Form> Slot<B> {
         Slot {
             status: LocalStatus::Invalid,
             words: B::zeroes(),
+            written: false,
             reserved: false,
             leaves: false,
             used: 0,
@@ -167,7 +170,25 @@ impl<B: Form> Cache<B> {
 
     /// Changes what may be done with a block, which is no use of it.
     pub fn lower(&mut self, tag: Tag, status: LocalStatus) {
-        self.change(tag, |slot| slot.status = status);
+        self.change(tag, |slot| {
+            slot.written |= (slot.status, status) == (LocalStatus::Modified, LocalStatus::Shared);
+            slot.written &= status != LocalStatus::Invalid;
+            slot.status = status;
+        });
+    }
+
+    /// The clean copies that were written here, and that home may not have.
+    pub fn downgraded(&self) -> impl Iterator<Item = Tag> {
+        let slots = self.sets.iter().flat_map(|set| &set.slots);
+        let written = slots.filter(|(_, slot)| slot.written && slot.status == LocalStatus::Shared);
+        written.map(|(tag, _)| *tag)
+    }
+
+    /// Home has a block as it is here.
+    pub fn home_has(&mut self, tag: Tag) {
+        if self.slot(tag).is_some() {
+            self.change(tag, |slot| slot.written = false);
+        }
     }
 
     /// What it holds. Who was used last does not count: explorers have room for all blocks.
@@ -176,6 +197,7 @@ impl<B: Form> Cache<B> {
             slots.len().hash(into);
             for (tag, slot) in slots {
                 (tag, slot.status, &slot.words, slot.reserved).hash(into);
+                slot.written.hash(into);
             }
         }
     }

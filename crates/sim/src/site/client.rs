@@ -154,7 +154,6 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
                 let copy = Deed::Copy(tag, *status, Some(event.purpose()));
                 site.deeds.push(copy);
             }),
-            Do::Left => self.copies.left(tag),
             Do::Wait | Do::Use | Do::Held => {}
             Do::Over(then) => {
                 if let Purpose::Call(kind @ (Kind::Store | Kind::Operate)) = event.purpose() {

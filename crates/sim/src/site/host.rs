@@ -120,6 +120,8 @@ pub struct Site<B: Form, X = Product> {
     pub passed: bool,
     /// Whether the kernel has answered the packet at hand.
     pub answered: bool,
+    /// Whether it has taken away a copy by it that was written here.
+    pub took_written: bool,
     /// Its part in a rebuild; elsewhere while something happens to it.
     pub recovery: Recovery<B>,
     /// The block whose copy is held, or was until it was let go in this step.
@@ -295,6 +297,7 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
             deeds: Vec::new(),
             passed: false,
             answered: false,
+            took_written: false,
             recovery: Recovery::new(MIN_BLOCK as u32, fit),
             held: None,
             before: Vec::new(),
@@ -319,7 +322,7 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
 
     /// A packet for its agents, and what it lets go on of a rebuild.
     pub fn take(&mut self, header: &Header, body: B::Body) {
-        (self.passed, self.answered) = (false, false);
+        (self.passed, self.answered, self.took_written) = (false, false, false);
         if self.in_kernel && self.answered_in_kernel(header) {
             return;
         }
@@ -526,11 +529,22 @@ impl<B: Form, X: Speaks<B>> CoherentHost for Site<B, X> {
             self.deeds.push(Deed::Copy(tag, status, None));
             self.cache.lower(tag, status);
         }
+        if Host::defect(self) == Some(Defect::DowngradeUnnoted) {
+            self.cache.home_has(tag);
+        }
     }
 
     fn cached(&mut self) -> Vec<(Tag, LocalStatus)> {
         let copy = |tag| Some((tag, self.cache.copy(tag)?.0));
         self.cache.tags().filter_map(copy).collect()
+    }
+
+    fn downgraded(&mut self) -> Vec<Tag> {
+        self.cache.downgraded().collect()
+    }
+
+    fn home_has(&mut self, tag: Tag) {
+        self.cache.home_has(tag);
     }
 
     fn clean(&mut self, tag: Tag) -> Option<B> {
@@ -583,7 +597,6 @@ impl<B: Form, X: Speaks<B>> KeptCopies for Site<B, X> {
             self.deeds.push(Deed::Copy(tag, LocalStatus::Invalid, None));
             self.cache.lower(tag, LocalStatus::Invalid);
         }
-        self.copies.left(tag);
     }
 
     fn defect(&self) -> Option<Defect> {

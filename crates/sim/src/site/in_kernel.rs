@@ -51,7 +51,6 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
         let entry = self.cache.copy(header.tag).map(|(status, _)| KernelEntry {
             status,
             locked: false,
-            written: self.copies.has_downgraded(header.tag),
         });
         let epoch = match broken(Mutation::AnswerAnyEpoch) {
             true => Some(header.epoch),
@@ -75,6 +74,7 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
         if !broken(Mutation::AnswerUnnoted) {
             self.copies.enter_executed(header);
         }
+        self.took_written = self.cache.downgraded().any(|tag| tag == header.tag);
         if !broken(Mutation::AnswerAndKeep) {
             self.cache.lower(header.tag, LocalStatus::Invalid);
             let gone = Deed::Copy(header.tag, LocalStatus::Invalid, None);

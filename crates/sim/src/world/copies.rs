@@ -251,7 +251,7 @@ impl World {
         let given = state.copies.given().map(|(_, _, tag)| tag);
         let events = self.threads[self.threads_of(node)].iter();
         let events = events.flat_map(|thread| thread.about_blocks());
-        let all = cached.chain(given).chain(state.copies.downgraded());
+        let all = cached.chain(given).chain(state.cache.downgraded());
         for tag in all.chain(events).filter(|tag| !tag.home().is_own()) {
             self.oracle.doubt(tag);
         }

@@ -196,7 +196,6 @@ fn play(node: &Node, entry: Option<Entry>, executed: u64, header: &Header) -> Re
         entry: of_block.map(|entry| KernelEntry {
             status: entry.status,
             locked: entry.locked,
-            written: entry.written,
         }),
         executed: Executed::of(header.seq, Seq(executed)),
         reaches: header.requester.node == HEARD && header.reply_port != 0,
@@ -275,8 +274,9 @@ fn answered(node: &Node, entry: Option<Entry>, ran: &Ran, ack: &Header) -> Resul
         node.tags.words()[number].load(SeqCst),
         control[0].load(SeqCst),
         control[1].load(SeqCst),
+        control[2].load(SeqCst),
     );
-    if now != (0, 41 << 3, 0) {
+    if now != (0, 41 << 3, 0, 9) {
         return Err(format!("the entry is {now:?}"));
     }
     let row = node.word(desk::row(ack.requester, ack.seq)).load(SeqCst);
@@ -502,7 +502,7 @@ fn planted(number: u32) -> Vec<u8> {
 
 #[test]
 fn planted_differences_are_noticed() {
-    for number in 11..=17 {
+    for number in 11..=18 {
         let object = planted(number);
         let Some(node) = Node::new("planted differences of invalidations", Some(&object)) else {
             return;

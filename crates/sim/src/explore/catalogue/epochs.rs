@@ -9,7 +9,7 @@ use super::super::witness::Witness::{
     AnsweredInKernel, CameBack, CutOffApart, DroppedWithHome, Fenced, FencedHeld, Fetched,
     HomeGone, IgnoredPast, LossAccepted, LossAcceptedUnderLock, LostWithNode, Migrated,
     RebuildCutOff, Rescued, Returned, SavedFromLoss, StoreRefused, Stored, ToldAgain, ToldLost,
-    WentOnFirst, WrittenInPlace,
+    TookWritten, WentOnFirst, WrittenInPlace,
 };
 use super::{BASE, MORE, NONE, SOME, SWITCH, and_epochs, and_moves, on, size};
 
@@ -104,6 +104,20 @@ pub const EPOCHS: &[Scenario] = &[
         deep: and_epochs(SOME, 1),
         sometimes: &[AnsweredInKernel, Fenced, IgnoredPast],
         size: size(57_283, 157_633),
+        ..BASE
+    },
+    Scenario {
+        name: "kernel-rewrites",
+        shows: "what the kernel takes of a writer's copies is taken, and what it leaves is noted, when an epoch ends",
+        programs: &[on(1, &[Write(0), Read(0)]), on(2, &[Read(0), Write(0)])],
+        homes: &[0],
+        late: true,
+        in_kernel: true,
+        failures: &[Failure::Nothing],
+        budget: and_epochs(NONE, 1),
+        deep: and_epochs(SOME, 1),
+        sometimes: &[AnsweredInKernel, TookWritten, Fenced, Rescued],
+        size: size(117_146, 318_745),
         ..BASE
     },
     Scenario {

@@ -24,7 +24,7 @@ pub const REMOVED: &[Scenario] = &[
         ],
         budget: SOME,
         deep: MORE,
-        size: size(1_958_697, 7_751_036),
+        size: size(1_780_621, 7_179_248),
         ..REMOVAL
     },
     Scenario {
@@ -35,7 +35,7 @@ pub const REMOVED: &[Scenario] = &[
             on(2, &[Read(0), Evict(0), Write(1)]),
         ],
         sometimes: &[DirtyRemoved, RemovedUnderWay, CameNowhere, RegionGone],
-        size: size(2_511_879, 9_928_604),
+        size: size(2_501_231, 9_896_868),
         ..REMOVAL
     },
     Scenario {
@@ -46,7 +46,7 @@ pub const REMOVED: &[Scenario] = &[
         budget: and_epochs(NONE, 1),
         deep: and_epochs(SOME, 1),
         sometimes: &[Fenced, DirtyRemoved, RemovedUnderWay, Rescued, RegionGone],
-        size: size(229_579, 718_762),
+        size: size(217_010, 690_448),
         ..REMOVAL
     },
     Scenario {
@@ -63,7 +63,7 @@ pub const REMOVED: &[Scenario] = &[
             RefusedRemoved,
             RegionGone,
         ],
-        size: size(2_475_405, 8_864_629),
+        size: size(2_447_493, 8_803_121),
         ..REMOVAL
     },
 ];

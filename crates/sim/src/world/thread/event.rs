@@ -53,7 +53,7 @@ impl Thread {
         }
         match todo {
             Do::Wait => return false,
-            Do::Send(_) | Do::Left => {}
+            Do::Send(_) => {}
             Do::Use => self.used(true, around),
             Do::Set(status) => self.judged.work.set(&event, status),
             Do::Held => {
