@@ -113,15 +113,20 @@ mod compiler {
             ("NODE", desk::NODE),
             ("AGENT", desk::AGENT),
             ("SET_MASK", desk::SET_MASK),
+            ("BLOCK", desk::BLOCK),
+            ("SEGMENT", desk::SEGMENT),
             ("INCARNATIONS", desk::INCARNATIONS),
             ("ADDRESSES", desk::ADDRESSES),
             ("MACS", desk::MACS),
+            ("PORTS", desk::PORTS),
             ("COUNTS", desk::COUNTS),
+            ("GIVEN", desk::GIVEN),
             ("ROWS", desk::ROWS),
             ("WORDS", desk::WORDS),
         ] {
             text.push_str(&format!("#define DESK_{name} {at}\n"));
         }
+        text.push_str(&format!("#define CACHE_SLAB {}\n", desk::CACHE_SLAB));
         // Where items of bounded memory lie.
         let [name, writes, shape, first] = shelf::ROW;
         for (what, number) in [

@@ -5,14 +5,9 @@
 //
 // A block is several packets on most networks, and only a program behind the driver, in the network stack, can send several for
 // one. It sees a request as a socket buffer, which it makes as long as each of them: no sender leaves room.
+#include "segments.h"
 #include "serve.h"
 #include "tables.gen.h"
-#include <linux/pkt_cls.h>
-
-#define MOST_BLOCK_LINES (TWIN_BLOCK_MOST / LINE)
-/// The next program, and then the network stack.
-#define LEAVE TC_ACT_UNSPEC
-#define UDP_SUM_AT (34 + offsetof(struct udphdr, check))
 
 struct twin_slab {
 	__u64 words[TWIN_SLAB / 8];
@@ -26,21 +21,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct twin_slab);
 } BLOCKS SEC(".maps");
-
-/// A block on its way, whole: nothing is sent before it is known to be of one version. The verifier wants room for a segment
-/// behind each byte of it.
-struct copy {
-	/// Somebody is at it: on some kernels one of these programs interrupts another.
-	__u64 taken;
-	__u64 words[2 * TWIN_BLOCK_MOST / 8];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct copy);
-} COPIES SEC(".maps");
 
 /// What became of requests for blocks.
 enum block_did {
@@ -128,94 +108,23 @@ always bool copied(const struct twin *twin, struct copy *copy)
 	return PLANT == 36 || load(place + TWIN_VERSION) == twin->version;
 }
 
-/// An answer that is being sent.
-struct answer {
-	struct __sk_buff *ctx;
-	struct copy *copy;
-	__u64 mac;
-	__be32 ip;
-	__be32 to;
-	__be16 port;
-	__be16 reply_port;
-	__be16 sender;
-	__u32 bytes;
-	__u32 segment;
-	/// Segments that are ready, of which all but the last are sent, and whether the packet is not what it was.
-	__u32 ready;
-	bool changed;
-};
-
-/// There is no sum over the datagram, unless its request came with a sum that is left to the device by which it goes on: that
-/// adds to what stands there, which has to be the sum over what IP says of it. The helper leaves that as it is just then, and
-/// elsewhere turns it into none.
-always void sum_of_device(struct __sk_buff *ctx, const struct answer *answer, __u32 payload)
-{
-	__u32 sum = (answer->ip & 0xffff) + (answer->ip >> 16) + (answer->to & 0xffff) + (answer->to >> 16) +
-		    bpf_htons(IPPROTO_UDP) + bpf_htons(CARRIER_LEN - 34 + payload);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	__u16 pseudo = PLANT == 41 ? 0xffff : sum;
-	bpf_skb_store_bytes(ctx, UDP_SUM_AT, &pseudo, 2, 0);
-	bpf_l4_csum_replace(ctx, UDP_SUM_AT, (__u16)~pseudo, 0, 2);
-}
-
-/// Turns the packet into one segment of the block, after the one before it was sent. Zero: go on.
-static long segment_of(__u32 nth, void *context)
-{
-	struct answer *answer = context;
-	struct __sk_buff *ctx = answer->ctx;
-	__u32 from = nth * answer->segment;
-	if (from >= answer->bytes)
-		return 1;
-	__u32 left = answer->bytes - from, len = PLANT != 40 && left < answer->segment ? left : answer->segment;
-	if (nth)
-		bpf_clone_redirect(ctx, ctx->ifindex, 0);
-	if (bpf_skb_change_tail(ctx, OWN_AT + len, 0))
-		return 1;
-	answer->changed = true;
-	struct ethhdr *eth = (void *)(long)ctx->data;
-	void *frame = eth;
-	if (frame + OWN_AT > (void *)(long)ctx->data_end)
-		return 1;
-	if (!nth) {
-		__builtin_memcpy(eth->h_source, eth->h_dest, 6);
-		__builtin_memcpy(eth->h_dest, &answer->mac, 6);
-	}
-	struct wire_header *wire = frame + CARRIER_LEN;
-	carry(frame, answer->ip, answer->port, answer->to, answer->reply_port, WIRE_HEADER_LEN + len);
-	wire->kind = KIND_ACK;
-	wire->flags |= FLAG_DATA;
-	wire->sender = answer->sender;
-	wire->offset = PLANT == 37 ? 0 : bpf_htonl(from);
-	wire->body_len = bpf_htons(len);
-	// The compiler knows both; the verifier wants them.
-	asm volatile("" : "+r"(from), "+r"(len));
-	from &= TWIN_BLOCK_MOST - 1;
-	if (!len || len > TWIN_BLOCK_MOST || bpf_skb_store_bytes(ctx, OWN_AT, (void *)answer->copy->words + from, len, 0))
-		return 1;
-	sum_of_device(ctx, answer, WIRE_HEADER_LEN + len);
-	answer->ready = nth + 1;
-	return 0;
-}
-
 /// Sends a block, in segments as the home's agent cuts them.
-always int send_block(struct __sk_buff *ctx, struct answer *answer)
+always int send_block(struct answer *answer)
 {
-	__u32 segments = (answer->bytes + answer->segment - 1) / answer->segment;
-	bpf_loop(segments, segment_of, answer, 0);
+	send_copy(answer);
 	// What was not made is lost, as on any network: the requester asks again, and the agent, which knows nothing of what was
 	// sent, is not asked to complete it.
-	if (answer->ready != segments)
-		return answer->changed ? TC_ACT_SHOT : pass_block(BLOCK_NO_ROOM);
+	if (!answer->whole)
+		return answer->ready ? TC_ACT_SHOT : pass_block(BLOCK_NO_ROOM);
 	count_block(BLOCK_ANSWERED);
-	return bpf_redirect(ctx->ifindex, 0);
+	return send_last(answer);
 }
 
 /// A block, whole, as home has it in the epoch that the packet is of.
 always int answer_block(struct __sk_buff *ctx, const struct home *home, const struct twin_slab *front,
 			const struct wire_header *wire)
 {
-	__u32 zero = 0, node = wire->node % MAX_NODES;
+	__u32 node = wire->node % MAX_NODES;
 	struct twin twin;
 	if (!find_twin(front, bpf_be64_to_cpu(wire->tag), &twin))
 		return pass_block(BLOCK_ELSEWHERE);
@@ -231,25 +140,26 @@ always int answer_block(struct __sk_buff *ctx, const struct home *home, const st
 	in_order();
 	struct answer answer = {
 		.ctx = ctx,
-		.mac = mac,
 		.ip = home->ip,
-		.to = front->words[TWIN_ADDRESSES + node],
 		.port = home->port,
-		.reply_port = wire->reply_port,
 		.sender = bpf_htons(home->node),
 		.bytes = twin.bytes,
 		.segment = twin.segment,
-		.copy = bpf_map_lookup_elem(&COPIES, &zero),
+		.mac = mac,
+		.to = front->words[TWIN_ADDRESSES + node],
+		.to_port = wire->reply_port,
+		.kind = KIND_ACK,
+		.flags = wire->flags | FLAG_DATA,
 	};
-	if (!answer.copy || __sync_lock_test_and_set(&answer.copy->taken, 1))
+	if (!take_copy(&answer))
 		return pass_block(BLOCK_NO_ROOM);
 	bool whole = copied(&twin, answer.copy);
 	if (PLANT == 38)
 		copied(&twin, answer.copy);
-	int verdict = whole || PLANT == 39 ? send_block(ctx, &answer) : pass_block(BLOCK_TORN);
+	int verdict = whole || PLANT == 39 ? send_block(&answer) : pass_block(BLOCK_TORN);
 	if (PLANT == 39 && !whole)
 		verdict = LEAVE;
-	__sync_lock_test_and_set(&answer.copy->taken, 0);
+	let_copy(&answer);
 	return verdict;
 }
 

@@ -3,6 +3,7 @@
 // meanwhile, that is gone, and reads of more than a granule. Items of bounded memory are `items.h`'s, lines of replicated memory
 // are `lines.h`'s, by the same program.
 #include "cache.h"
+#include "given.h"
 #include "items.h"
 #include "lines.h"
 #include "serve.h"

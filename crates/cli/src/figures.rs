@@ -33,6 +33,19 @@ pub fn node(metrics: &NodeMetrics) -> Value {
                 "again": kernel.again,
             },
         })),
+        "kernel_copies": metrics.kernel_copies.map(|kernel| json!({
+            "answered": kernel.answered,
+            "passed": {
+                "not_of_now": kernel.not_of_now,
+                "asks": kernel.asks,
+                "no_way": kernel.no_way,
+                "absent": kernel.absent,
+                "locked": kernel.locked,
+                "written": kernel.written,
+                "again": kernel.again,
+                "no_room": kernel.no_room,
+            },
+        })),
         "kernel_blocks": metrics.kernel_blocks.map(|kernel| json!({
             "blocks": kernel.blocks,
             "answered": kernel.answered,

@@ -325,6 +325,7 @@ const CAUGHT: [(Mutation, &str, &str); CASES] = [
         "directory covers caches",
     ),
     (Mutation::AnswerAndKeep, "kernel-upgrade", "single writer"),
+    (Mutation::GiveUnnoted, "kernel-rewrites", "home is current"),
     (Mutation::ProvideOld, "kernel-provides", "data value"),
     (
         Mutation::Node(Defect::ShowReturned),

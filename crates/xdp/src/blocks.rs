@@ -5,13 +5,13 @@
 //! program the interface has: there one packet can become several. It is attached by a link, which
 //! ends with the process.
 
+use crate::behind;
 use crate::error::{Error, Result};
 use crate::load::take;
 use crate::objects::{Home, Served, file, keeps_loads_in_order};
 use crate::run::{Ran, run_behind_driver};
 use aya::maps::{Map, MapData, PerCpuArray};
-use aya::programs::links::LinkOrder;
-use aya::programs::tc::{SchedClassifier, TcAttachOptions, TcAttachType};
+use aya::programs::tc::{SchedClassifier, TcAttachType};
 use aya::{Ebpf, EbpfLoader};
 use std::fs::File;
 
@@ -64,7 +64,8 @@ impl BlockReads {
         let mut ebpf = EbpfLoader::new()
             .map_max_entries("BLOCKS", slabs.saturating_add(1))
             .load(object)?;
-        classifier(&mut ebpf)?.load().map_err(Error::of_load)?;
+        let program = behind::program(&mut ebpf, PROGRAM)?;
+        program.load().map_err(Error::of_load)?;
         let Map::Array(blocks) = take(&mut ebpf, "BLOCKS")? else {
             return Err(Error::Map("BLOCKS is no array".into()));
         };
@@ -105,15 +106,7 @@ impl BlockReads {
     /// # Errors
     /// Whatever the kernel says about it: one older than 6.6 has no such links.
     pub fn attach(&mut self, interface: &str) -> Result<()> {
-        let order = TcAttachOptions::TcxOrder(LinkOrder::default());
-        let attached = classifier(&mut self.ebpf)?.attach_with_options(
-            interface,
-            TcAttachType::Ingress,
-            order,
-        );
-        attached
-            .map(drop)
-            .map_err(|error| Error::of_link(error, interface))
+        behind::attach(&mut self.ebpf, PROGRAM, interface)
     }
 
     /// How many programs of whoever are attached behind the driver of an interface.
@@ -160,15 +153,6 @@ impl BlockReads {
     /// # Errors
     /// [`Error::Kernel`].
     pub fn run(&self, frame: &[u8], ifindex: u32) -> Result<Ran> {
-        let program = self.ebpf.program(PROGRAM);
-        let program = program.ok_or_else(|| Error::Kernel(format!("no `{PROGRAM}`")))?;
-        let program: &SchedClassifier = program.try_into().map_err(Error::of_load)?;
-        run_behind_driver(program, frame, ifindex)
+        run_behind_driver(behind::loaded(&self.ebpf, PROGRAM)?, frame, ifindex)
     }
-}
-
-fn classifier(ebpf: &mut Ebpf) -> Result<&mut SchedClassifier> {
-    let program = ebpf.program_mut(PROGRAM);
-    let program = program.ok_or_else(|| Error::Kernel(format!("no `{PROGRAM}`")))?;
-    program.try_into().map_err(Error::of_load)
 }

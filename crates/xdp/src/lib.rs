@@ -10,6 +10,7 @@
 
 mod attach;
 mod bare;
+mod behind;
 mod blocks;
 pub mod carrier;
 mod control;

@@ -4,15 +4,18 @@
 //! The home's memory for objects is a map of the program, which the home's process maps
 //! ([`ObjectReads::memory`]) and writes as it writes any memory. What the program does not answer
 //! passes to the home's agent. The same program answers orders to invalidate copies of the cache,
-//! whose control words it shares (`switch/xdp/cache.h`), since an interface has one program.
+//! whose control words it shares (`switch/xdp/cache.h`), since an interface has one program. Behind
+//! the driver another one of the same memory gives the cache's blocks to readers
+//! (`switch/xdp/given.h`).
 
 use crate::attach::Mode;
+use crate::behind;
 use crate::error::{Error, Result};
 use crate::load::{program, take};
-use crate::run::{Ran, run};
+use crate::run::{Ran, run, run_behind_driver};
 use aya::maps::{Array, Map, MapData, PerCpuArray};
-use aya::programs::Xdp;
 use aya::programs::xdp::XdpMode;
+use aya::programs::{SchedClassifier, Xdp};
 use aya::{Ebpf, EbpfLoader};
 use rackmem_proto::sabre::SLAB;
 use rackmem_wire::NodeId;
@@ -23,6 +26,7 @@ use std::os::fd::AsFd;
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/objects.bpf.o"));
 
 const PROGRAM: &str = "objects";
+const GIVES: &str = "given";
 
 /// Slabs that a program has at most: as many as one slab has room to say the class of, in front
 /// of them.
@@ -72,6 +76,8 @@ pub struct Sizes {
     pub slabs: u32,
     /// Sets of a cache, whose control words it shares ([`ObjectReads::cache`]).
     pub sets: u32,
+    /// Slabs of a cache's blocks ([`ObjectReads::cached`]). Without any it gives none.
+    pub cached: u32,
     /// Slabs of items of bounded memory.
     pub items: u32,
     /// Slabs of lines of replicated memory.
@@ -119,6 +125,7 @@ pub struct ObjectReads {
     items: MapData,
     lines: MapData,
     cache: [MapData; 3],
+    cached: (MapData, u32),
     home: Home,
     counters: PerCpuArray<MapData, [u64; 8]>,
     item_counters: PerCpuArray<MapData, [u64; 7]>,
@@ -175,6 +182,7 @@ impl ObjectReads {
         ObjectReads::load_sized(Sizes {
             slabs,
             sets: 1,
+            cached: 0,
             items: 0,
             lines: 0,
         })
@@ -196,6 +204,7 @@ impl ObjectReads {
         let Sizes {
             slabs,
             sets,
+            cached,
             items,
             lines,
         } = sizes;
@@ -210,10 +219,15 @@ impl ObjectReads {
             .map_max_entries("LINES", lines.saturating_add(1))
             .map_max_entries("TAGS", sets.max(1))
             .map_max_entries("CONTROLS", sets.max(1))
+            .map_max_entries("CACHED", cached.max(1))
             .load(object)?;
         program(&mut ebpf, PROGRAM)?
             .load()
             .map_err(Error::of_load)?;
+        if cached > 0 {
+            let gives: &mut SchedClassifier = behind::program(&mut ebpf, GIVES)?;
+            gives.load().map_err(Error::of_load)?;
+        }
         let mut array = |name: &str| match take(&mut ebpf, name)? {
             Map::Array(data) => Ok(data),
             _ => Err(Error::Map(format!("{name} is no array"))),
@@ -222,11 +236,13 @@ impl ObjectReads {
         let items = array("ITEMS")?;
         let lines = array("LINES")?;
         let cache = [array("DESK")?, array("TAGS")?, array("CONTROLS")?];
+        let cached = (array("CACHED")?, cached);
         Ok(ObjectReads {
             objects,
             items,
             lines,
             cache,
+            cached,
             home: Home::of(&mut ebpf)?,
             counters: PerCpuArray::try_from(take(&mut ebpf, "COUNTERS")?)?,
             item_counters: PerCpuArray::try_from(take(&mut ebpf, "ITEM_COUNTERS")?)?,
@@ -273,6 +289,35 @@ impl ObjectReads {
     pub fn cache(&self) -> Result<[File; 3]> {
         let [desk, tags, controls] = &self.cache;
         Ok([file(desk)?, file(tags)?, file(controls)?])
+    }
+
+    /// The same of the cache's blocks: whole slabs.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn cached(&self) -> Result<File> {
+        file(&self.cached.0)
+    }
+
+    /// Slabs of the cache's blocks.
+    pub fn gives(&self) -> u32 {
+        self.cached.1
+    }
+
+    /// Gives blocks of the cache behind the driver of an interface.
+    ///
+    /// # Errors
+    /// Whatever the kernel says about it: one older than 6.6 has no such links.
+    pub fn attach_gives(&mut self, interface: &str) -> Result<()> {
+        behind::attach(&mut self.ebpf, GIVES, interface)
+    }
+
+    /// Runs what gives blocks, as [`crate::BlockReads::run`] does.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`].
+    pub fn run_gives(&self, frame: &[u8], ifindex: u32) -> Result<Ran> {
+        run_behind_driver(behind::loaded(&self.ebpf, GIVES)?, frame, ifindex)
     }
 
     /// Answers for this home from now on.

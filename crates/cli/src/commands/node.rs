@@ -44,7 +44,7 @@ pub struct NodeArgs {
     /// Let the kernel answer reads of what this node has at IFACE, IFACE/native or IFACE/skb
     #[arg(long, value_name = "IFACE")]
     kernel_reads: Option<String>,
-    /// Let the kernel invalidate this node's cached copies, too (with --kernel-reads)
+    /// Let the kernel invalidate this node's cached copies and give them, too (with --kernel-reads)
     #[arg(long)]
     kernel_cache: bool,
     /// Hold locks and report them, for `rackmem soak --locks`
@@ -134,6 +134,7 @@ pub fn tell_kernel_reads(rack: &Rack, config: &Config, json: bool) {
                 "mode": mode,
                 "memory": reads.memory,
                 "no_blocks": place.no_blocks,
+                "no_copies": place.no_copies,
             },
             "kernel_cache": config.kernel_cache(),
         })),
@@ -146,6 +147,9 @@ pub fn tell_kernel_reads(rack: &Rack, config: &Config, json: bool) {
             }
             if config.kernel_cache() {
                 out::line("cached copies are invalidated there, too");
+                if let Some(why) = &place.no_copies {
+                    out::line(format!("they are not given there: {why}"));
+                }
             }
         }
     }

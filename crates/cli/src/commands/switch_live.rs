@@ -135,6 +135,7 @@ mod tests {
             fell_back: Some(("eth1".into(), "Operation not supported".into())),
             interfaces: vec!["eth0".into(), "eth1".into()],
             no_blocks: None,
+            no_copies: None,
         };
         let text = place(&at);
         assert!(

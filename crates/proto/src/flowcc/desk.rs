@@ -15,20 +15,32 @@ pub const NODE: usize = 2;
 pub const AGENT: usize = 3;
 /// Sets of the cache, less one.
 pub const SET_MASK: usize = 4;
+/// Bytes of a block, where the kernel has the cache's blocks; zero: it has none.
+pub const BLOCK: usize = 5;
+/// Bytes of a block that a packet carries.
+pub const SEGMENT: usize = 6;
 /// The incarnation of each node in the epoch.
 pub const INCARNATIONS: usize = 8;
 /// The address of each node: four bytes.
 pub const ADDRESSES: usize = INCARNATIONS + MAX_NODES;
 /// The MAC of each node, six bytes; zero: not heard of yet.
 pub const MACS: usize = ADDRESSES + MAX_NODES;
-/// What was answered, and what passed, by the reason ([`super::in_kernel::Passed`]).
-pub const COUNTS: usize = MACS + MAX_NODES;
+/// The port of each node's agent: two bytes.
+pub const PORTS: usize = MACS + MAX_NODES;
+/// Of orders to invalidate copies: what was answered, and what passed, by the reason
+/// ([`super::in_kernel::Passed`]).
+pub const COUNTS: usize = PORTS + MAX_NODES;
 /// How many counts there are.
 pub const COUNTED: usize = 8;
+/// The same of readers' misses, and what passed because there was no memory for an answer.
+pub const GIVEN: usize = COUNTS + COUNTED;
 /// Of each requester, and each parity, the largest number that the agent has executed.
 pub const ROWS: usize = COUNTS + 3 * COUNTED;
 /// All words.
 pub const WORDS: usize = ROWS + 2 * RequesterId::COUNT;
+
+/// Bytes of a slab of the cache's blocks, as the kernel has them: whole blocks, entry by entry.
+pub const CACHE_SLAB: u64 = 64 << 10;
 
 /// Where the number of a request's row is.
 pub fn row(requester: RequesterId, seq: Seq) -> usize {

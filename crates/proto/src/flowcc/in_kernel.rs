@@ -1,10 +1,13 @@
 //! What of a cache agent's work the kernel of the node's host may do, where it shares the cache's
-//! control words with the node (`switch/xdp/cache.h` is the same rule in C).
+//! control words and blocks with the node (`switch/xdp/cache.h` and `given.h` are the same rule in
+//! C).
 //!
 //! It is one more thread of the agent, which never waits: it takes an entry's lock bit or leaves
 //! the packet to the node, and what it answers is what [`react`](super::cache_agent::react) would.
 //! That is an invalidation of a clean copy: it goes without a byte, and all that was noted of it
-//! goes with its entry.
+//! goes with its entry. And it is a reader's miss: the copy stays, and if it was dirty its entry
+//! says that it was written here. A writer's miss takes the only copy away, of which the agent
+//! keeps the bytes until they have arrived: that is the agent's.
 
 use super::LocalStatus;
 use crate::call::Executed;
@@ -35,6 +38,8 @@ pub struct KernelView {
     pub executed: Executed,
     /// Whether the kernel knows how the requester is reached.
     pub reaches: bool,
+    /// Whether it knows that of the home of the packet's block.
+    pub reaches_home: bool,
 }
 
 /// Why a packet for the cache agent is the node's own to answer.
@@ -46,11 +51,11 @@ pub enum Passed {
     Asks,
     /// No entry has the block: it is a page, it has left, or this comes late.
     Absent,
-    /// Where its requester is reached is not known.
+    /// Where its requester is reached is not known, or the block's home, which is to have it.
     NoWay,
     /// The entry is locked.
     Locked,
-    /// The copy is dirty: no such order is for one.
+    /// The copy is dirty, of which the order does not know: there is no such order.
     Written,
     /// Not for the first time.
     Again,
@@ -93,6 +98,60 @@ pub fn answer(view: &KernelView, header: &Header) -> Result<Header, Passed> {
     }
 }
 
+/// Whether this is a reader's miss for a cache that has the block.
+pub fn concerns_read(header: &Header) -> bool {
+    header.kind == Kind::ReadMiss
+        && header.flags.has(Flags::GRANTED)
+        && header.status != GlobalStatus::Unshared
+        && header.tag.is_under(Contract::Coherent)
+}
+
+/// Who gets the block's bytes, in this order. With them the request is executed, and the copy
+/// clean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Given {
+    /// The requester.
+    pub reader: Header,
+    /// The block's home, which does not have what was written here.
+    pub home: Option<Header>,
+}
+
+/// The block, to whom it goes. Or why the packet is left to the node, as it came, with nothing
+/// changed.
+pub fn give(view: &KernelView, header: &Header) -> Result<Given, Passed> {
+    let serves = |epoch| is_current(header, epoch, |_| view.incarnation);
+    if !view.epoch.is_some_and(serves) {
+        return Err(Passed::NotOfNow);
+    }
+    // Of a copy that stays the node counts nothing, whoever has the entry.
+    let asked = header.flags.but(Flags::IN_SWITCH) == Flags::GRANTED.and(Flags::PROVIDER);
+    if !concerns_read(header) || !asked || header.reason != Reason::None {
+        return Err(Passed::Asks);
+    }
+    // The node's own threads and its own home are reached by no interface.
+    let (dirty, home) = (header.status == GlobalStatus::Modified, header.tag.home());
+    let reaches_home = view.reaches_home && home.is_own() && !home.is_of(view.me);
+    if !view.reaches || header.requester.node == view.me || dirty && !reaches_home {
+        return Err(Passed::NoWay);
+    }
+    match view.entry {
+        None => Err(Passed::Absent),
+        Some(entry) if entry.locked => Err(Passed::Locked),
+        Some(entry) if entry.status == LocalStatus::Invalid => Err(Passed::Absent),
+        Some(entry) if entry.status == LocalStatus::Modified && !dirty => Err(Passed::Written),
+        Some(_) if view.executed != Executed::New => Err(Passed::Again),
+        Some(_) => {
+            let (mut reader, mut home) = (*header, *header);
+            reader.flags = header.flags.and(Flags::DATA);
+            home.flags = reader.flags.but(Flags::GRANTED);
+            Ok(Given {
+                reader: reader.answer(Kind::Ack, view.me),
+                home: dirty.then(|| home.answer(Kind::WriteBack, view.me)),
+            })
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,7 +177,14 @@ mod tests {
             }),
             executed: Executed::New,
             reaches: true,
+            reaches_home: true,
         }
+    }
+
+    /// The same of a block whose home is elsewhere.
+    fn elsewhere(mut header: Header) -> Header {
+        header.tag = Tag(2 << 48 | 0x1000);
+        header
     }
 
     const SHARED: GlobalStatus = GlobalStatus::Shared;
@@ -159,6 +225,133 @@ mod tests {
             }
         }
         assert_eq!(answered, 2);
+    }
+
+    /// The same of what it gives, and of whether the entry says then that it was written here.
+    #[test]
+    fn it_gives_what_the_agent_would() {
+        let statuses = [GlobalStatus::Unshared, SHARED, GlobalStatus::Modified];
+        let mut given = alloc::vec::Vec::new();
+        for &kind in Kind::ALL {
+            for (flags, status) in (0..=Flags::KNOWN).flat_map(|f| statuses.map(|s| (f, s))) {
+                let header = elsewhere(packet(kind, Flags(flags), status));
+                for local in [LocalStatus::Shared, LocalStatus::Modified] {
+                    let entry = view().entry.map(|entry| KernelEntry {
+                        status: local,
+                        ..entry
+                    });
+                    let Ok(gives) = give(&KernelView { entry, ..view() }, &header) else {
+                        continue;
+                    };
+                    given.push((flags, status, local));
+                    let mut outputs = Outputs::default();
+                    let done = react(0, &header, local, Executed::New, true, &mut outputs);
+                    assert_eq!((done.next, done.retain), (LocalStatus::Shared, false));
+                    let sent: alloc::vec::Vec<_> = outputs
+                        .iter()
+                        .map(|output| (output.to, output.header, output.data))
+                        .collect();
+                    let to = crate::Dest::Requester(header.requester);
+                    let mut wanted = alloc::vec![(to, gives.reader, crate::Data::Cache)];
+                    let home = crate::Dest::Home(header.tag.home());
+                    wanted.extend(gives.home.map(|to| (home, to, crate::Data::Cache)));
+                    assert_eq!(sent, wanted);
+                }
+            }
+        }
+        // Of a clean copy, and of one that is dirty or was a moment ago; with a switch or without.
+        assert_eq!(given.len(), 2 * 3, "{given:?}");
+    }
+
+    #[test]
+    fn what_it_cannot_give_passes() {
+        let flags = Flags::GRANTED.and(Flags::PROVIDER);
+        let dirty = elsewhere(packet(Kind::ReadMiss, flags, GlobalStatus::Modified));
+        let clean = packet(Kind::ReadMiss, flags, SHARED);
+        let entry = |status| view().entry.map(|entry| KernelEntry { status, ..entry });
+        let modified = KernelView {
+            entry: entry(LocalStatus::Modified),
+            ..view()
+        };
+        assert!(give(&modified, &dirty).is_ok() && give(&view(), &clean).is_ok());
+        let own = Header {
+            tag: Tag(0x1000),
+            ..dirty
+        };
+        let kept = Header {
+            tag: Tag(40 << 48 | 0x1000),
+            ..dirty
+        };
+        let mine = Header {
+            requester: RequesterId { node: 0, slot: 3 },
+            ..dirty
+        };
+        for header in [own, kept, mine] {
+            assert_eq!(give(&modified, &header), Err(Passed::NoWay));
+        }
+        let alone = KernelView {
+            reaches_home: false,
+            ..modified
+        };
+        assert_eq!(give(&alone, &dirty), Err(Passed::NoWay));
+        assert!(
+            give(
+                &KernelView {
+                    reaches_home: false,
+                    ..view()
+                },
+                &clean
+            )
+            .is_ok()
+        );
+        assert_eq!(give(&modified, &clean), Err(Passed::Written));
+        let locked = entry(LocalStatus::Shared).map(|entry| KernelEntry {
+            locked: true,
+            ..entry
+        });
+        for (view, why) in [
+            (
+                KernelView {
+                    entry: locked,
+                    ..view()
+                },
+                Passed::Locked,
+            ),
+            (
+                KernelView {
+                    entry: None,
+                    ..view()
+                },
+                Passed::Absent,
+            ),
+            (
+                KernelView {
+                    epoch: Some(8),
+                    ..view()
+                },
+                Passed::NotOfNow,
+            ),
+            (
+                KernelView {
+                    executed: Executed::Again,
+                    ..view()
+                },
+                Passed::Again,
+            ),
+            (
+                KernelView {
+                    executed: Executed::Old,
+                    ..view()
+                },
+                Passed::Again,
+            ),
+        ] {
+            assert_eq!(give(&view, &clean), Err(why));
+        }
+        for more in [Flags::GATHER, Flags::DATA] {
+            let asks = packet(Kind::ReadMiss, flags.and(more), SHARED);
+            assert_eq!(give(&view(), &asks), Err(Passed::Asks), "{more:?}");
+        }
     }
 
     #[test]

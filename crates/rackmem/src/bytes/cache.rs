@@ -128,14 +128,19 @@ impl Cache {
             used: AtomicU32::new(0),
             written: AtomicU32::new(0),
         });
-        Cache::shared((bytes, block), (Table::new(tags), Table::new(controls)))
+        Cache::shared(
+            (bytes, block),
+            (Table::new(tags), Table::new(controls)),
+            None,
+        )
     }
 
-    /// The same whose tags and control words are these, zeros: of [`Cache::sets_of`] so many bytes
-    /// and that block.
+    /// The same whose tags and control words are these, zeros, and its blocks if they are elsewhere
+    /// than in memory of its own: of [`Cache::sets_of`] so many bytes and that block.
     pub fn shared(
         (bytes, block): (usize, usize),
         (tags, controls): (Table<Tags>, Table<Control>),
+        blocks: Option<Pages>,
     ) -> Self {
         let sets = Cache::sets_of(bytes, block);
         let entries = sets * WAYS;
@@ -146,7 +151,7 @@ impl Cache {
             set_mask: sets - 1,
             tags,
             controls,
-            words: Pages::new(entries * block),
+            words: blocks.unwrap_or_else(|| Pages::new(entries * block)),
             clock: AtomicU32::new(CLOSED + 1),
             closed_at: AtomicU32::new(CLOSED + 1),
             misses_a_tick: (entries / TICKS).max(1) as u32,

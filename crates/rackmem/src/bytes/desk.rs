@@ -1,12 +1,13 @@
-//! What this node shares with the kernel of its host, where that invalidates copies of its cache:
-//! in which epoch, for whom, what was executed already, and what came of it
-//! ([`rackmem_proto::flowcc::desk`] says where each lies).
+//! What this node shares with the kernel of its host, where that invalidates copies of its cache
+//! and gives them to readers: in which epoch, for whom, what was executed already, and what came of
+//! it ([`rackmem_proto::flowcc::desk`] says where each lies).
 //!
 //! The kernel is one more thread of the cache agent. What keeps an agent's thread in its epoch, the
 //! gate of [`crate::host::agents`], is the word of the epoch here, and the count of those who are
 //! inside: who ends the epoch takes the word away and waits until nobody is.
 
 use super::cache::{Control, Tags, wait_until};
+use super::pages::Pages;
 #[cfg(any(test, feature = "xdp"))]
 use super::table::OfWords;
 use super::table::Table;
@@ -66,6 +67,45 @@ impl KernelCacheCounts {
     }
 }
 
+/// What the kernel has done with readers' misses for which a node's cache has the block.
+///
+/// ```
+/// use rackmem::diagnostics::KernelCopyCounts;
+///
+/// let counts = KernelCopyCounts { answered: 7, locked: 2, again: 1, ..Default::default() };
+/// assert_eq!(counts.passed(), 3);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KernelCopyCounts {
+    /// Blocks that it has sent.
+    pub answered: u64,
+    /// Passed to the node's agent: of an epoch or a life of a node that is over or has not begun.
+    pub not_of_now: u64,
+    /// A home gathers the answers.
+    pub asks: u64,
+    /// Where the requester's node is reached has not been heard yet, or the home's, which is to
+    /// have what was written here; or that is this node, or a group's.
+    pub no_way: u64,
+    /// The cache had no such copy: it is mapped as a page, or has left.
+    pub absent: u64,
+    /// The entry was locked: a thread stored there, or the agent was at it.
+    pub locked: u64,
+    /// The copy is dirty, of which the owner of the entry does not know: there is no such order.
+    pub written: u64,
+    /// It was executed before.
+    pub again: u64,
+    /// There was no memory to put the answer together in.
+    pub no_room: u64,
+}
+
+impl KernelCopyCounts {
+    /// Orders that the agent got.
+    pub fn passed(&self) -> u64 {
+        let late = self.not_of_now + self.absent + self.again;
+        late + self.asks + self.no_way + self.locked + self.written + self.no_room
+    }
+}
+
 /// See the module.
 pub(crate) struct Desk {
     words: Lent,
@@ -76,6 +116,8 @@ pub(crate) struct SharedCache {
     pub desk: Desk,
     pub tags: Table<Tags>,
     pub controls: Table<Control>,
+    /// None: the cache's blocks are in memory of its own.
+    pub blocks: Option<Pages>,
 }
 
 /// An address as it lies in a packet.
@@ -91,21 +133,29 @@ impl Desk {
     pub fn new(
         words: Lent,
         (node, agent): (NodeId, SocketAddrV4),
-        nodes: impl Iterator<Item = Ipv4Addr>,
+        nodes: impl Iterator<Item = SocketAddrV4>,
         sets: usize,
     ) -> Self {
         let desk = Desk { words };
         desk.word(desk::NODE).store(node.into(), Relaxed);
-        let port = u16::from_ne_bytes(agent.port().to_be_bytes());
-        let agent = as_it_comes(*agent.ip()) | u64::from(port) << 32;
-        desk.word(desk::AGENT).store(agent, Relaxed);
+        let port = |at: SocketAddrV4| u64::from(u16::from_ne_bytes(at.port().to_be_bytes()));
+        let is = as_it_comes(*agent.ip()) | port(agent) << 32;
+        desk.word(desk::AGENT).store(is, Relaxed);
         let mask = sets.saturating_sub(1) as u64;
         desk.word(desk::SET_MASK).store(mask, Relaxed);
         for (nth, addr) in nodes.take(MAX_NODES).enumerate() {
             let word = desk.word(desk::ADDRESSES + nth);
-            word.store(as_it_comes(addr), Relaxed);
+            word.store(as_it_comes(*addr.ip()), Relaxed);
+            desk.word(desk::PORTS + nth).store(port(addr), Relaxed);
         }
         desk
+    }
+
+    /// The kernel gives blocks of so many bytes from here on, in packets with so many of them.
+    #[cfg(any(test, feature = "xdp"))]
+    pub fn give(&self, block: usize, segment: u32) {
+        self.word(desk::SEGMENT).store(segment.into(), Relaxed);
+        self.word(desk::BLOCK).store(block as u64, SeqCst);
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
@@ -155,6 +205,23 @@ impl Desk {
             again: count(7),
         }
     }
+
+    /// What the kernel has counted of readers' misses, if it gives blocks.
+    pub fn given(&self) -> Option<KernelCopyCounts> {
+        let count = |nth| self.word(desk::GIVEN + nth).load(Relaxed);
+        let gives = self.word(desk::BLOCK).load(Relaxed) != 0;
+        gives.then(|| KernelCopyCounts {
+            answered: count(0),
+            not_of_now: count(1),
+            asks: count(2),
+            no_way: count(3),
+            absent: count(4),
+            locked: count(5),
+            written: count(6),
+            again: count(7),
+            no_room: count(8),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -176,7 +243,7 @@ mod tests {
 
     fn desk() -> Desk {
         let agent = "10.0.0.3:7400".parse().expect("an address");
-        let nodes = [1, 2, 3].map(|nth| Ipv4Addr::new(10, 0, 0, nth));
+        let nodes = [1, 2, 3].map(|nth| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, nth), 7400));
         Desk::new(zeros(desk::WORDS), (2, agent), nodes.into_iter(), 4)
     }
 
@@ -214,6 +281,17 @@ mod tests {
         assert!(closed.load(SeqCst) && !desk.counts().serves);
     }
 
+    #[test]
+    fn what_it_gives_is_counted_where_it_gives() {
+        let desk = desk();
+        assert_eq!(desk.given(), None);
+        desk.give(4096, 1344);
+        desk.word(desk::GIVEN).store(5, Relaxed);
+        desk.word(desk::GIVEN + 8).store(3, Relaxed);
+        let given = desk.given().expect("it gives");
+        assert_eq!((given.answered, given.no_room, given.passed()), (5, 3, 3));
+    }
+
     /// The words that the program in C takes for an entry's are the cache's.
     #[test]
     fn a_shared_cache_lies_as_the_kernel_sees_it() {
@@ -224,6 +302,7 @@ mod tests {
         let cache = Cache::shared(
             (sets * WAYS * BLOCK, BLOCK),
             (Table::lent(tags), Table::lent(controls)),
+            None,
         );
         assert_eq!(cache.capacity(), sets * WAYS);
         let tag = Tag(0x7300);

@@ -12,8 +12,18 @@ pub(crate) struct Pages {
     at: *mut AtomicU64,
     /// How many bytes.
     len: usize,
-    /// They are the system's; it had none to map where they are not, and they are a box.
-    mapped: bool,
+    whose: Whose,
+}
+
+/// Whose pages they are.
+enum Whose {
+    /// Mapped for them.
+    System,
+    /// The system had none to map, and they are a box.
+    Box,
+    /// Memory that a program in the kernel shares with this process, as long as this lives.
+    #[cfg(feature = "xdp")]
+    Kernel(#[expect(dead_code, reason = "it unmaps")] rackmem_fabric::shm::Lent),
 }
 
 // SAFETY: what is behind the pointer is atomics, shared by nobody else and unmapped by the one
@@ -40,7 +50,7 @@ impl Pages {
             false => Pages {
                 at: at.cast(),
                 len,
-                mapped: true,
+                whose: Whose::System,
             },
         }
     }
@@ -49,14 +59,25 @@ impl Pages {
         Pages {
             at: Box::into_raw(zeroed_words(len / 8)).cast(),
             len,
-            mapped: false,
+            whose: Whose::Box,
+        }
+    }
+
+    /// Zeros that the kernel shares.
+    #[cfg(feature = "xdp")]
+    pub fn lent(lent: rackmem_fabric::shm::Lent) -> Self {
+        let words = lent.words();
+        Pages {
+            at: words.as_ptr().cast_mut(),
+            len: size_of_val(words),
+            whose: Whose::Kernel(lent),
         }
     }
 
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: so many bytes are there, mapped and aligned to a page or a box of words, and
-        // all-zero bytes are valid words.
+        // SAFETY: so many bytes are there, mapped and aligned to a page or a box of words, and any
+        // bytes are valid words.
         unsafe { std::slice::from_raw_parts(self.at, self.len / 8) }
     }
 
@@ -70,8 +91,8 @@ impl Pages {
     pub fn discard(&self, bytes: Range<usize>) {
         let page = system_page();
         let (from, to) = (bytes.start.next_multiple_of(page), bytes.end / page * page);
-        let whole = match self.mapped {
-            true if from < to && to <= self.len => {
+        let whole = match self.whose {
+            Whose::System if from < to && to <= self.len => {
                 // SAFETY: pages of this mapping. They read as zeros afterwards, which are valid
                 // words; and whoever reads or writes them meanwhile does so by atomics.
                 let done = unsafe {
@@ -91,13 +112,16 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        if self.mapped {
+        match self.whose {
             // SAFETY: what `new` has mapped; nobody has a reference to it.
-            unsafe { libc::munmap(self.at.cast(), self.len) };
-        } else {
-            let words = std::ptr::slice_from_raw_parts_mut(self.at, self.len / 8);
-            // SAFETY: the box that `boxed` has made.
-            drop(unsafe { Box::from_raw(words) });
+            Whose::System => _ = unsafe { libc::munmap(self.at.cast(), self.len) },
+            Whose::Box => {
+                let words = std::ptr::slice_from_raw_parts_mut(self.at, self.len / 8);
+                // SAFETY: the box that `boxed` has made.
+                drop(unsafe { Box::from_raw(words) });
+            }
+            #[cfg(feature = "xdp")]
+            Whose::Kernel(_) => {}
         }
     }
 }
@@ -111,7 +135,7 @@ mod tests {
     fn what_is_discarded_is_zeros_and_nothing_else_is() {
         const LEN: usize = 1 << 20;
         let mapped = Pages::new(LEN);
-        assert!(mapped.mapped);
+        assert!(matches!(mapped.whose, Whose::System));
         for pages in [mapped, Pages::boxed(LEN)] {
             for range in [
                 0..LEN,
@@ -137,7 +161,7 @@ mod tests {
         const LEN: usize = 8 << 20;
         let pages = Pages::new(LEN);
         let resident = || {
-            assert!(pages.mapped);
+            assert!(matches!(pages.whose, Whose::System));
             let mut there = vec![0u8; LEN.div_ceil(system_page())];
             // SAFETY: a byte for each page of the mapping.
             let told = unsafe { libc::mincore(pages.at.cast(), LEN, there.as_mut_ptr()) };

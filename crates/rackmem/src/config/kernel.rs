@@ -1,8 +1,10 @@
 //! What runs in the kernel of a host.
 
 use super::{Config, Size};
+use crate::bytes::cache::{Cache, WAYS};
 use crate::error::OpenError;
-use rackmem_proto::flowcc::twin::Twins;
+use rackmem_proto::flowcc::desk::CACHE_SLAB;
+use rackmem_proto::flowcc::twin::{TWIN_BLOCK, Twins};
 use rackmem_proto::sabre::SLAB;
 
 /// Where in the kernel.
@@ -228,6 +230,33 @@ impl Config {
         reads.map_or(0, |reads| reads.coherent)
     }
 
+    /// Bytes of memory that it has for the blocks of the node's cache, of which it gives readers
+    /// what they miss: none where it does not invalidate copies, and where a block is longer than
+    /// those that it sends.
+    ///
+    /// ```
+    /// # fn main() -> rackmem::Result<()> {
+    /// use rackmem::Config;
+    ///
+    /// let text = "nodes = ['10.0.0.1:7401']\ncache = '1M'\nkernel_reads = 'eth0'";
+    /// let more = |block| format!("{text}\nkernel_cache = true\nblock_size = {block}");
+    /// let of_copies = |block| Config::parse(&more(block));
+    /// assert_eq!(of_copies(4096)?.kernel_copies(), 1 << 20);
+    /// assert_eq!(of_copies(16_384)?.kernel_copies(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn kernel_copies(&self) -> u64 {
+        let (cache, block) = (self.settings.cache, self.settings.block_size);
+        let gives = self.kernel_cache() && (64..=TWIN_BLOCK as usize).contains(&block);
+        let bytes = (Cache::sets_of(cache, block) * WAYS * block) as u64;
+        if gives {
+            bytes.next_multiple_of(CACHE_SLAB)
+        } else {
+            0
+        }
+    }
+
     /// Lets it, at this interface, whatever the file says: `IFACE`, or `IFACE/native` or
     /// `IFACE/skb`.
     ///
@@ -241,8 +270,9 @@ impl Config {
     }
 
     /// Whether the kernel of a node's host invalidates copies of the node's cache, at the
-    /// interface of [`Config::kernel_reads`]: a node that others' writes take a copy from is not
-    /// woken. `docs/xdp.md` tells which copies.
+    /// interface of [`Config::kernel_reads`], and gives readers what the cache has: a node that
+    /// others' writes take a copy from, or others read from, is not woken. `docs/xdp.md` tells
+    /// which copies.
     pub fn kernel_cache(&self) -> bool {
         self.settings.kernel_cache
     }

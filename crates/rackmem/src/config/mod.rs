@@ -148,7 +148,7 @@ pub(crate) struct Settings {
     pub disks: Disks,
     /// The kernel of the host answers reads of objects.
     pub kernel_reads: Option<KernelReads>,
-    /// It invalidates cached copies as well.
+    /// It invalidates cached copies as well, and gives them to readers.
     pub kernel_cache: bool,
     /// Blocks leave full sets of the cache before their room is needed.
     pub evict_ahead: bool,
@@ -327,7 +327,7 @@ impl Settings {
 /// bounded_memory = "8M"                     # and for items of bounded memory
 /// replicated_memory = "8M"                  # and for lines of regions with copies
 /// coherent_memory = "8M"                    # and for blocks that the switch decides about
-/// kernel_cache = true                       # with it: the kernel invalidates cached copies, too
+/// kernel_cache = true                       # with it: the kernel takes and gives cached copies
 /// store = "/var/lib/rackmem"                # durable copies of regions, a folder for each node
 ///
 /// [kv]                                      # the store that `rackmem kv` serves

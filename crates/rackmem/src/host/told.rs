@@ -50,6 +50,7 @@ impl Agents {
         let home = self.home_counters();
         let shadow = self.shadow();
         let kernel_cache = self.desk.as_ref().map(Desk::counts);
+        let kernel_copies = self.desk.as_ref().and_then(Desk::given);
         let kernel = self.objects.kernel().zip(self.twins.as_ref());
         let kernel_blocks = kernel.map(|(kernel, twins)| KernelBlockCounts {
             blocks: twins.shown() as u64,
@@ -60,8 +61,10 @@ impl Agents {
             invalidated: load(&self.counters.invalidated)
                 + kernel_cache.map_or(0, |counts| counts.answered),
             kernel_cache,
+            kernel_copies,
             kernel_blocks,
-            provided: load(&self.counters.provided),
+            provided: load(&self.counters.provided)
+                + kernel_copies.map_or(0, |counts| counts.answered),
             ignored: load(&self.counters.ignored) + home.ignored,
             home,
             home_shards: self.shards.count(),

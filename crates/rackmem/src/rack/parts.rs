@@ -88,8 +88,9 @@ fn cache(settings: &Settings, shared: Option<SharedCache>) -> (NodeCache, Option
             desk,
             tags,
             controls,
+            blocks,
         }) => {
-            let sets = Cache::shared(size, (tags, controls));
+            let sets = Cache::shared(size, (tags, controls), blocks);
             (NodeCache::over(sets), Some(desk))
         }
     }

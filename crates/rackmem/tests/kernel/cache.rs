@@ -1,5 +1,5 @@
-//! Cached copies that the kernel of a sharer's host takes away: while the sharer reads, while it is
-//! stopped, and over an epoch.
+//! Cached copies that the kernel of a sharer's host takes away and gives to readers: while the
+//! sharer reads and writes, while it is stopped, over an epoch, and until it is killed.
 //!
 //! The sharer is a process of its own, which is told what to do by lines; the home, the writer and
 //! a member that goes are nodes of the test, each in a namespace of its own.
@@ -8,12 +8,12 @@ use crate::player::{self, Player, attached};
 use crate::rig::{eventually, say};
 use rackmem::locked::BlockLock;
 use rackmem::{Config, Node, Rack};
-use rackmem_hosts::{Hosts, Place};
+use rackmem_hosts::{Hosts, Place, address};
 use std::io::BufRead;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const HOSTS: usize = 4;
 const SHARER: usize = 0;
@@ -23,20 +23,36 @@ const GUEST: usize = 3;
 const PORT: u16 = 7400;
 /// Upgrades over a sharer.
 const ROUNDS: u64 = 200;
+/// Blocks that are given while the sharer is stopped.
+const GIVEN: usize = 100;
+/// Values that a reader sees of a thread that writes on.
+const NEWS: u64 = 300;
 /// Writes beside a thread that reads on.
 const BESIDE: u64 = 3_000;
 
-fn config(folder: &Path, reads: Option<&str>) -> Config {
+/// What the sharer's process is told to play, and whether the rack has a switch.
+pub const PARTS: [(&str, bool); 2] = [("play-sharer", false), ("play-switched-sharer", true)];
+
+fn config(folder: &Path, switched: bool, reads: Option<&str>) -> Config {
     let kernel = reads.map_or_else(String::new, |reads| {
         format!("kernel_reads = \"{reads}\"\nobject_memory = \"64K\"\nkernel_cache = true\n")
     });
-    let more = format!("mode = \"home-only\"\nlease = '15s'\n{kernel}");
+    let more = match switched {
+        false => format!("mode = \"home-only\"\nlease = '15s'\n{kernel}"),
+        true => format!(
+            "switch = \"{}:{PORT}\"\nlease = '15s'\n{kernel}\
+             [migration]\nperiod = '20ms'\npatience = 100000\n",
+            address(Place::Switch),
+        ),
+    };
     player::config((HOSTS, PORT), folder, &more)
 }
 
 /// The sharer's part: one line in, one line out.
-pub fn play_sharer(reads: &str, folder: &Path) {
-    let Some(rack) = player::joined(&config(folder, Some(reads)), SHARER) else {
+pub fn play_sharer(part: &str, reads: &str, folder: &Path) {
+    let switched = part == PARTS[1].0;
+    let config = config(folder, switched, Some(reads));
+    let Some(rack) = player::joined(&config, SHARER) else {
         return;
     };
     let node = rack.node(SHARER);
@@ -54,6 +70,17 @@ pub fn play_sharer(reads: &str, folder: &Path) {
                 node.store(number(addr), number(value)).expect("a copy");
                 say(format_args!("done"));
             }
+            // Until another line comes: one value after the other. The last one.
+            ["count-up", addr, from] => {
+                let (addr, from, ends) = (number(addr), number(from), AtomicBool::new(false));
+                let last = std::thread::scope(|scope| {
+                    let counter = scope.spawn(|| count_up(&node, (addr, from), &ends));
+                    lines.next();
+                    ends.store(true, Relaxed);
+                    counter.join().expect("each is written")
+                });
+                say(format_args!("{last}"));
+            }
             // Until another line comes: what is read never goes back.
             ["watch", addr] => {
                 let (addr, ends) = (number(addr), AtomicBool::new(false));
@@ -65,15 +92,36 @@ pub fn play_sharer(reads: &str, folder: &Path) {
                 });
                 say(format_args!("{last}"));
             }
+            ["given"] => {
+                let given = node.metrics().kernel_copies.expect("a program");
+                say(format_args!(
+                    "{} {} {given:?}",
+                    given.answered,
+                    given.passed()
+                ));
+            }
             _ => {
                 let metrics = node.metrics();
                 let kernel = metrics.kernel_cache.expect("a program");
                 let (answered, passed) = (kernel.answered, kernel.passed());
                 let rest = metrics.invalidated - answered;
-                say(format_args!("{answered} {passed} {rest} {kernel:?}"));
+                let asks = kernel.asks;
+                say(format_args!("{answered} {passed} {rest} {asks} {kernel:?}"));
             }
         }
     }
+}
+
+fn count_up(node: &Node, (addr, from): (u64, u64), ends: &AtomicBool) -> u64 {
+    node.store(addr, from).expect("a copy");
+    say(format_args!("counting"));
+    let mut last = from;
+    while !ends.load(Relaxed) {
+        last += 1;
+        node.store(addr, last).expect("a copy");
+        std::thread::yield_now();
+    }
+    last
 }
 
 fn watch(node: &Node, addr: u64, ends: &AtomicBool) -> u64 {
@@ -99,14 +147,24 @@ fn counts(sharer: &mut Player) -> [u64; 3] {
     sharer.counts()
 }
 
+/// Blocks that its kernel has given to readers, and misses that passed.
+fn given(sharer: &mut Player) -> (u64, String) {
+    let said = sharer.tell("given");
+    let answered = said.split(' ').next().and_then(|word| word.parse().ok());
+    (
+        answered.unwrap_or_else(|| panic!("no figures: {said}")),
+        said,
+    )
+}
+
 pub fn in_mode(mode: &str) -> bool {
     let (hosts, folder) = player::hosts(HOSTS, SHARER);
-    let started = Player::start((&hosts, SHARER), ("play-sharer", mode), &folder);
+    let started = Player::start((&hosts, SHARER), (PARTS[0].0, mode), &folder);
     let Some((mut sharer, _)) = started else {
         return false;
     };
     assert!(attached(&hosts, SHARER));
-    let config = config(&folder, None);
+    let config = config(&folder, false, None);
     let at = |host, story: &mut (dyn FnMut() -> String + Send)| {
         let told = hosts.within(Place::Host(host), story);
         told.expect("a namespace")
@@ -119,10 +177,15 @@ pub fn in_mode(mode: &str) -> bool {
         at(WRITER, &mut || {
             let writer = Rack::join(&config, WRITER).expect("a place");
             let writer = writer.node(WRITER);
-            story(mode, &hosts, &config, (&writer, addrs), &mut sharer)
+            let told = story(mode, &hosts, &config, (&writer, addrs), &mut sharer);
+            let killed =
+                what_it_has_given_outlives_it(mode, &hosts, (&writer, addrs[0]), &mut sharer);
+            let home = home.node(HOME);
+            let has = hosts.within(Place::Host(HOME), || home.load(addrs[0]));
+            assert_eq!(has.expect("a namespace"), Ok(killed), "{mode}");
+            told
         })
     });
-    assert!(sharer.end(), "{mode}");
     assert!(!attached(&hosts, SHARER), "{mode}: left behind");
     drop(sharer);
     hosts.tear_down().expect("nothing is left");
@@ -142,9 +205,164 @@ fn story(
     let upgraded = upgrades_over_a_sharer(mode, writer, sharer, addr);
     while_it_is_stopped(mode, writer, sharer, other);
     what_was_written_there_goes_as_well(mode, writer, sharer, addr);
+    let gave = gives_while_it_is_stopped(mode, writer, sharer, addr);
     let beside = beside_a_reader(writer, sharer, addr);
+    let seen = gives_beside_a_writer(mode, writer, sharer, addr);
     over_an_epoch(mode, hosts, config, writer, sharer, addr);
-    format!("{upgraded}; {beside}")
+    format!("{upgraded}; {gave}; {beside}; {seen}")
+}
+
+/// The sharer has written this, and its event is over.
+fn dirty(writer: &Node, sharer: &mut Player, addr: u64, value: u64) {
+    assert_eq!(sharer.tell(&format!("write {addr} {value}")), "done");
+    let lock = BlockLock::attach(writer, addr).expect("a lock");
+    drop(lock.write().expect("the lock"));
+}
+
+/// Nobody there can answer: what is dirty there a reader gets and then writes, and home has it
+/// meanwhile, since the reader's copy may leave.
+fn gives_while_it_is_stopped(mode: &str, writer: &Node, sharer: &mut Player, addr: u64) -> String {
+    let mut value = 6_000;
+    eventually("the kernel gives", || {
+        value += 1;
+        dirty(writer, sharer, addr, value);
+        assert_eq!(writer.load(addr), Ok(value), "{mode}");
+        given(sharer).0 > 0
+    });
+    let before = given(sharer);
+    let mut took = Vec::new();
+    for value in (7_000..).step_by(10).take(GIVEN) {
+        dirty(writer, sharer, addr, value);
+        sharer.signal(libc::SIGSTOP);
+        let began = Instant::now();
+        let read = writer.load(addr);
+        took.push(began.elapsed());
+        let left = writer.evict(addr);
+        let again = writer.load(addr);
+        let written = writer.store(addr, value + 1);
+        sharer.signal(libc::SIGCONT);
+        assert_eq!((read, again), (Ok(value), Ok(value)), "{mode}");
+        assert_eq!((left, written), (Ok(true), Ok(())), "{mode}: {value}");
+        assert_eq!(self::read(sharer, addr), value + 1, "{mode}");
+    }
+    let now = given(sharer);
+    // Of what is clean as well: home has it, and asks who has a copy.
+    assert!(
+        now.0 >= before.0 + GIVEN as u64,
+        "{mode}: {before:?}, {now:?}"
+    );
+    took.sort();
+    let p50 = took[GIVEN / 2];
+    format!(
+        "{} given, p50 {p50:?} while it was stopped",
+        now.0 - before.0
+    )
+}
+
+/// A thread there writes on: a reader sees its values in order, whoever gives them.
+fn gives_beside_a_writer(mode: &str, reader: &Node, sharer: &mut Player, addr: u64) -> String {
+    let before = given(sharer);
+    assert_eq!(sharer.tell(&format!("count-up {addr} 14000")), "counting");
+    let mut last = reader.load(addr).expect("a value");
+    let mut news = 0;
+    while news < NEWS {
+        let now = reader.load(addr).expect("a value");
+        assert!(now >= last, "{mode}: {last} and then {now}");
+        news += u64::from(now > last);
+        last = now;
+    }
+    let written: u64 = sharer.tell("stop").parse().expect("a value");
+    assert_eq!(reader.load(addr), Ok(written), "{mode}");
+    let now = given(sharer);
+    format!("beside a writer {} given", now.0 - before.0)
+}
+
+/// It dies when its kernel has given what was dirty there. What home has to have then.
+fn what_it_has_given_outlives_it(
+    mode: &str,
+    hosts: &Hosts,
+    (writer, addr): (&Node, u64),
+    sharer: &mut Player,
+) -> u64 {
+    const LAST: u64 = 30_000;
+    dirty(writer, sharer, addr, LAST);
+    let before = writer.report().epoch;
+    sharer.signal(libc::SIGSTOP);
+    assert_eq!(writer.load(addr), Ok(LAST), "{mode}");
+    sharer.kill();
+    assert!(!attached(hosts, SHARER), "{mode}: left behind");
+    eventually("an epoch begins", || writer.report().epoch > before);
+    // The copy is not what keeps it.
+    eventually("it may leave", || writer.evict(addr).is_ok());
+    LAST
+}
+
+/// The same where the switch has the entry: what the node counts of it are copies that go, so that
+/// the kernel gives and takes nothing away.
+pub fn behind_a_switch(mode: &str) -> bool {
+    let (hosts, folder) = player::hosts(HOSTS, SHARER);
+    let config = config(&folder, true, None);
+    let within = |host, act: &mut (dyn FnMut() -> Rack + Send)| {
+        let made = hosts.within(host, act);
+        made.expect("a namespace")
+    };
+    let switch = hosts.within(Place::Switch, || Rack::serve_switch(&config));
+    let switch = switch.expect("a namespace").expect("a place");
+    let started = Player::start((&hosts, SHARER), (PARTS[1].0, mode), &folder);
+    let Some((mut sharer, _)) = started else {
+        return false;
+    };
+    let home = within(Place::Host(HOME), &mut || {
+        Rack::join(&config, HOME).expect("a place")
+    });
+    let addr = hosts.within(Place::Host(HOME), || {
+        home.node(HOME).alloc_isolated(0u64).expect("memory").addr()
+    });
+    let addr = addr.expect("a namespace");
+    let told = hosts.within(Place::Host(WRITER), || {
+        let writer = Rack::join(&config, WRITER).expect("a place");
+        gives_what_the_switch_has(mode, &writer.node(WRITER), &mut sharer, addr)
+    });
+    let told = told.expect("a namespace");
+    assert!(sharer.end(), "{mode}");
+    drop((sharer, home, switch));
+    hosts.tear_down().expect("nothing is left");
+    say(format_args!("behind a switch {told}"));
+    true
+}
+
+/// Upgrades until the switch has granted one, of a copy at the sharer.
+fn until_the_switch_has_it(writer: &Node, sharer: &mut Player, addr: u64, value: &mut u64) {
+    let asks = |sharer: &mut Player| sharer.counts::<4>()[3];
+    let before = asks(sharer);
+    eventually("the switch has the entry", || {
+        *value += 1;
+        upgrade(writer, sharer, addr, *value);
+        asks(sharer) > before
+    });
+}
+
+fn gives_what_the_switch_has(mode: &str, writer: &Node, sharer: &mut Player, addr: u64) -> String {
+    let mut value = 0;
+    until_the_switch_has_it(writer, sharer, addr, &mut value);
+    let before = given(sharer);
+    for _ in 0..GIVEN {
+        value += 1;
+        dirty(writer, sharer, addr, value);
+        sharer.signal(libc::SIGSTOP);
+        let read = writer.load(addr);
+        let left = writer.evict(addr);
+        sharer.signal(libc::SIGCONT);
+        assert_eq!((read, left), (Ok(value), Ok(true)), "{mode}");
+    }
+    let now = given(sharer);
+    assert!(
+        now.0 >= before.0 + GIVEN as u64,
+        "{mode}: {before:?}, {now:?}"
+    );
+    // It has had it all the time: nothing takes it home again so soon.
+    until_the_switch_has_it(writer, sharer, addr, &mut value);
+    format!("{} given", now.0 - before.0)
 }
 
 /// One upgrade: both have a copy, then the writer's value is the only one.
@@ -230,7 +448,7 @@ fn beside_a_reader(writer: &Node, sharer: &mut Player, addr: u64) -> String {
         }
     }
     let seen: u64 = sharer.tell("stop").parse().expect("a value");
-    assert!((10_000..=last).contains(&seen) || seen == 5001, "{seen}");
+    assert!((10_000..=last).contains(&seen) || seen == 7_991, "{seen}");
     assert_eq!(read(sharer, addr), last);
     let now = counts(sharer);
     let (by_kernel, by_agent) = (now[0] - before[0], now[2] - before[2]);
@@ -262,5 +480,12 @@ fn over_an_epoch(
         upgrade(writer, sharer, addr, value);
         assert_eq!(read(sharer, addr), value, "{mode}");
         counts(sharer)[0] > answered
+    });
+    let before = given(sharer).0;
+    eventually("the kernel gives in it", || {
+        value += 1;
+        dirty(writer, sharer, addr, value);
+        assert_eq!(writer.load(addr), Ok(value), "{mode}");
+        given(sharer).0 > before
     });
 }

@@ -1,6 +1,6 @@
 //! What runs in the kernel: copies and their homes behind a switch there, objects, items of bounded
 //! memory, lines of replicated memory and blocks that are read there, and cached copies that are
-//! invalidated there. Hosts are network namespaces; native and generic mode.
+//! invalidated and given there. Hosts are network namespaces; native and generic mode.
 //!
 //! The processes of a test are this program again, with a part to play; so is each test, since all
 //! of them wait most of the time.
@@ -48,8 +48,8 @@ fn main() {
             [part, reads, folder] if blocks::PARTS.iter().any(|known| known.0 == part) => {
                 blocks::play_home(part, reads, folder.as_ref());
             }
-            [part, reads, folder] if part == "play-sharer" => {
-                cache::play_sharer(reads, folder.as_ref());
+            [part, reads, folder] if cache::PARTS.iter().any(|known| known.0 == part) => {
+                cache::play_sharer(part, reads, folder.as_ref());
             }
             [part, name, mode] if part == tests::PART => tests::play(name, mode),
             words => tests::run(words),

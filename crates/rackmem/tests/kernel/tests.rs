@@ -15,7 +15,7 @@ const AT_A_TIME: usize = 4;
 /// Whether it passed: else this machine cannot run it, which was said.
 type Test = fn(&'static str) -> bool;
 
-const TESTS: [(&str, Test); 10] = [
+const TESTS: [(&str, Test); 11] = [
     ("copies", |mode| rig::tell(mode, copies::story)),
     ("homes", |mode| rig::tell(mode, homes::story)),
     ("changes", |mode| rig::tell(mode, changes::story)),
@@ -32,6 +32,7 @@ const TESTS: [(&str, Test); 10] = [
         blocks::in_mode(mode, blocks::PARTS[1], false)
     }),
     ("cache", |mode| cache::in_mode(mode)),
+    ("cache_behind_a_switch", |mode| cache::behind_a_switch(mode)),
 ];
 
 /// One of them, in this process.

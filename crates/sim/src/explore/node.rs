@@ -74,6 +74,7 @@ impl ExplorerNode {
         fx.seen
             .see_if(self.site.answered, Witness::AnsweredInKernel);
         fx.seen.see_if(self.site.took_written, Witness::TookWritten);
+        fx.seen.see_if(self.site.gave, Witness::GaveInKernel);
         self.follow(Some(packet.header.kind), fx);
     }
 

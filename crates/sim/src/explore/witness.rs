@@ -101,6 +101,8 @@ pub enum Witness {
     AnsweredInKernel,
     /// It took away a copy that was written there.
     TookWritten,
+    /// It gave a reader the block that its cache had.
+    GaveInKernel,
     /// A node heard of a removal when it had a dirty copy.
     DirtyRemoved,
     /// It had clean ones.
@@ -121,7 +123,7 @@ pub enum Witness {
 
 impl Witness {
     /// All of them.
-    pub const ALL: [Witness; 55] = [
+    pub const ALL: [Witness; 56] = [
         Witness::TwoSharers,
         Witness::TwoReadersLock,
         Witness::RefusedLocked,
@@ -169,6 +171,7 @@ impl Witness {
         Witness::CutOffApart,
         Witness::AnsweredInKernel,
         Witness::TookWritten,
+        Witness::GaveInKernel,
         Witness::DirtyRemoved,
         Witness::CleanRemoved,
         Witness::RemovedUnderWay,

@@ -122,6 +122,8 @@ pub struct Site<B: Form, X = Product> {
     pub answered: bool,
     /// Whether it has taken away a copy by it that was written here.
     pub took_written: bool,
+    /// Whether it has given one to a reader.
+    pub gave: bool,
     /// Its part in a rebuild; elsewhere while something happens to it.
     pub recovery: Recovery<B>,
     /// The block whose copy is held, or was until it was let go in this step.
@@ -298,6 +300,7 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
             passed: false,
             answered: false,
             took_written: false,
+            gave: false,
             recovery: Recovery::new(MIN_BLOCK as u32, fit),
             held: None,
             before: Vec::new(),
@@ -322,7 +325,8 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
 
     /// A packet for its agents, and what it lets go on of a rebuild.
     pub fn take(&mut self, header: &Header, body: B::Body) {
-        (self.passed, self.answered, self.took_written) = (false, false, false);
+        (self.passed, self.answered) = (false, false);
+        (self.took_written, self.gave) = (false, false);
         if self.in_kernel && self.answered_in_kernel(header) {
             return;
         }

@@ -74,6 +74,8 @@ pub enum Mutation {
     AnswerUnnoted,
     /// It acknowledges and leaves the copy.
     AnswerAndKeep,
+    /// It gives a reader what is dirty, and its entry does not say that it was written here.
+    GiveUnnoted,
     /// What comes home does not come to the kernel that answers for the home.
     ProvideOld,
     /// A read whose block is on its way home waits for that when there is no such block any more.
@@ -123,11 +125,12 @@ impl Mutation {
     }
 
     /// Those of a kernel that answers for a cache agent, or for a home.
-    pub const OF_THE_KERNEL: [Mutation; 7] = [
+    pub const OF_THE_KERNEL: [Mutation; 8] = [
         Mutation::AnswerAnyEpoch,
         Mutation::AnswerAgain,
         Mutation::AnswerUnnoted,
         Mutation::AnswerAndKeep,
+        Mutation::GiveUnnoted,
         Mutation::ProvideOld,
         Mutation::Node(Defect::ShowReturned),
         Mutation::Node(Defect::ShowInNext),

@@ -23,6 +23,7 @@ const SETS: u32 = 4;
 const SIZES: Sizes = Sizes {
     slabs: 1,
     sets: SETS,
+    cached: 0,
     items: 0,
     lines: 0,
 };
@@ -199,6 +200,7 @@ fn play(node: &Node, entry: Option<Entry>, executed: u64, header: &Header) -> Re
         }),
         executed: Executed::of(header.seq, Seq(executed)),
         reaches: header.requester.node == HEARD && header.reply_port != 0,
+        reaches_home: false,
     };
     let before = (words(node), node.counts());
     let frame = frame_of(header, HOME, [2, 0, 0, 0, 0, 1]);

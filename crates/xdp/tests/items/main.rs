@@ -24,6 +24,7 @@ const SLABS: u32 = 5;
 const SIZES: Sizes = Sizes {
     slabs: 1,
     sets: 1,
+    cached: 0,
     items: SLABS,
     lines: 0,
 };

@@ -28,6 +28,7 @@ const SLABS: u32 = 6;
 const SIZES: Sizes = Sizes {
     slabs: 1,
     sets: 1,
+    cached: 0,
     items: 0,
     lines: SLABS,
 };

@@ -28,6 +28,7 @@ const SLABS: u32 = 4;
 const SIZES: Sizes = Sizes {
     slabs: SLABS,
     sets: 1,
+    cached: 0,
     items: 0,
     lines: 0,
 };

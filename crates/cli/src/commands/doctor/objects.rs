@@ -73,9 +73,13 @@ pub fn look(config: &Config) -> Finding {
                 0 => String::new(),
                 blocks => format!(", {} for blocks", Size(blocks)),
             };
-            let cache = match config.kernel_cache() {
-                true => "; cached copies are invalidated there, too",
-                false => "",
+            let cache = match (config.kernel_cache(), config.kernel_copies()) {
+                (false, _) => String::new(),
+                (true, 0) => "; cached copies are invalidated there, too".into(),
+                (true, bytes) => format!(
+                    "; cached copies, in {} of its memory, are invalidated there and given to readers",
+                    Size(bytes)
+                ),
             };
             let what = format!(
                 "by the kernel at {interface}, {memory} for objects, {items} for items, {lines} for lines{blocks}{told}{cache}"

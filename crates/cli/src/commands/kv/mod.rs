@@ -222,7 +222,7 @@ struct JoinArgs {
     /// Let the kernel answer reads of what this node has at IFACE, IFACE/native or IFACE/skb
     #[arg(long, value_name = "IFACE", requires = "rack")]
     kernel_reads: Option<String>,
-    /// Let the kernel invalidate this node's cached copies, too (with --kernel-reads)
+    /// Let the kernel invalidate this node's cached copies and give them, too (with --kernel-reads)
     #[arg(long, requires = "rack")]
     kernel_cache: bool,
     #[command(flatten)]

@@ -42,6 +42,8 @@ pub struct KernelPlace {
     pub interfaces: Vec<String>,
     /// What keeps the kernel of a node's host from giving blocks, where it answers other reads.
     pub no_blocks: Option<String>,
+    /// What keeps it from giving copies of the node's cache, where it invalidates them.
+    pub no_copies: Option<String>,
 }
 
 /// What a switch in the kernel counts beyond what every switch does.

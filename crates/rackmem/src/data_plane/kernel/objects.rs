@@ -9,6 +9,7 @@ use super::reads::{
 };
 use crate::bytes::cache::{Cache, Control, WAYS};
 use crate::bytes::desk::{Desk, SharedCache, as_it_comes};
+use crate::bytes::pages::Pages;
 use crate::bytes::table::Table;
 use crate::bytes::twins::LentTwins;
 use crate::config::{Config, KernelMode, KernelReads};
@@ -56,12 +57,14 @@ pub(super) fn attach(
     };
     let items = (reads.bounded / SHELF_SLAB) as u32;
     let lines = (reads.replicated / MIRROR_SLAB) as u32;
-    let mut program = ObjectReads::load_sized(Sizes {
+    let sizes = Sizes {
         slabs,
         sets: sets as u32,
+        cached: (config.kernel_copies() / desk::CACHE_SLAB) as u32,
         items,
         lines,
-    })?;
+    };
+    let (mut program, mut no_copies) = loaded(sizes)?;
     let cache = match sets {
         0 => None,
         sets => Some(cache(&program, config, (node, sets))?),
@@ -74,6 +77,12 @@ pub(super) fn attach(
     let lines = lines as usize;
     let mirror = Lent::map(program.lines()?, Mirror::words(lines))?;
     let mode = program.attach(&reads.interface, interface_mode(preferred(reads)))?;
+    if let Some(cache) = cache.as_ref().filter(|cache| cache.blocks.is_some()) {
+        match program.attach_gives(&reads.interface) {
+            Ok(()) => cache.desk.give(settings.block_size, segment(config, node)?),
+            Err(error) => no_copies = Some(error.to_string()),
+        }
+    }
     let (given, no_blocks) = match given(reads, config, node) {
         Ok(given) => (given, None),
         Err(OpenError::Kernel { why, .. }) => (None, Some(why)),
@@ -85,6 +94,7 @@ pub(super) fn attach(
         fell_back: None,
         interfaces: vec![reads.interface.clone()],
         no_blocks,
+        no_copies,
     };
     let program = Box::new(Program {
         reads: program,
@@ -94,6 +104,27 @@ pub(super) fn attach(
     let (items, lines) = ((shelf, items), (mirror, lines));
     let reads = ReadsInKernel::new(program, (memory, slabs), items, lines, twins, place);
     Ok((reads, cache))
+}
+
+/// The program, without memory for the cache's blocks where the kernel has none: then why.
+fn loaded(sizes: Sizes) -> Result<(ObjectReads, Option<String>), OpenError> {
+    match ObjectReads::load_sized(sizes) {
+        Ok(program) => Ok((program, None)),
+        Err(why) if sizes.cached > 0 => {
+            let less = Sizes { cached: 0, ..sizes };
+            Ok((ObjectReads::load_sized(less)?, Some(why.to_string())))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Bytes of a block that a packet carries.
+fn segment(config: &Config, node: NodeId) -> Result<u32, OpenError> {
+    let at = v4(&config.nodes[usize::from(node)])?;
+    let mtu = config.settings.mtu;
+    let mtu = mtu.unwrap_or_else(|| udp::path_mtu((*at.ip()).into()));
+    let block = config.settings.block_size as u32;
+    Ok(segment_len(block, udp::body_room(mtu) as u32))
 }
 
 /// The program that gives blocks, attached, and the memory that it reads them in; none where the
@@ -108,10 +139,7 @@ fn given(
         return Ok(None);
     }
     let nodes: Vec<SocketAddrV4> = config.nodes.iter().map(v4).collect::<Result<_, _>>()?;
-    let mtu = config.settings.mtu;
-    let mtu = mtu.unwrap_or_else(|| udp::path_mtu((*nodes[usize::from(node)].ip()).into()));
-    let block = config.settings.block_size;
-    let segment = segment_len(block as u32, udp::body_room(mtu) as u32);
+    let (block, segment) = (config.settings.block_size, segment(config, node)?);
     let mut program = BlockReads::load(slabs as u32)?;
     let words = Lent::map(program.memory()?, Twins::words(slabs))?;
     let addresses = nodes.iter().map(|addr| as_it_comes(*addr.ip()));
@@ -129,12 +157,20 @@ fn cache(
     let addresses: Vec<SocketAddrV4> = config.nodes.iter().map(v4).collect::<Result<_, _>>()?;
     let agent = addresses[usize::from(node)];
     let [desk, tags, controls] = program.cache()?;
-    let nodes = addresses.iter().map(|addr| *addr.ip());
+    let nodes = addresses.iter().copied();
     let words = Lent::map(desk, desk::WORDS)?;
+    let blocks = match program.gives() {
+        0 => None,
+        slabs => {
+            let words = slabs as usize * desk::CACHE_SLAB as usize / 8;
+            Some(Pages::lent(Lent::map(program.cached()?, words)?))
+        }
+    };
     Ok(SharedCache {
         desk: Desk::new(words, (node, agent), nodes, sets),
         tags: Table::lent(Lent::map(tags, sets * WAYS)?),
         controls: Table::lent(Lent::map(controls, sets * WAYS * CONTROL_WORDS)?),
+        blocks,
     })
 }
 

@@ -42,6 +42,7 @@ pub(crate) fn attach(
             .map(|refused| (refused.interface, refused.why)),
         interfaces: attached.interfaces,
         no_blocks: None,
+        no_copies: None,
     };
     let plane = Plane {
         switch,

@@ -434,6 +434,7 @@ mod tests {
             fell_back: None,
             interfaces: Vec::new(),
             no_blocks: None,
+            no_copies: None,
         };
         let program = Box::new(Program(told.clone(), stops));
         let lines = (lent(), 0);

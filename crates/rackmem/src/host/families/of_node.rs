@@ -1,7 +1,7 @@
 //! The rows of a node.
 
 use super::{Metric, one, packets, several};
-use crate::bytes::desk::KernelCacheCounts;
+use crate::bytes::desk::{KernelCacheCounts, KernelCopyCounts};
 use crate::data_plane::kernel::reads::{KernelBlockCounts, KernelItemCounts, KernelLineCounts};
 use crate::host::metrics::{NodeMetrics, ShadowMetrics};
 use crate::host::told::NodeReport as N;
@@ -12,6 +12,10 @@ fn shadow(metrics: &NodeMetrics) -> ShadowMetrics {
 
 fn kernel_cache(report: &N) -> KernelCacheCounts {
     report.metrics.kernel_cache.unwrap_or_default()
+}
+
+fn kernel_copies(report: &N) -> KernelCopyCounts {
+    report.metrics.kernel_copies.unwrap_or_default()
 }
 
 fn kernel_blocks(report: &N) -> KernelBlockCounts {
@@ -94,6 +98,21 @@ pub const NODE_METRICS: &[Metric<N>] = &[
             ("locked", |n: &N| kernel_cache(n).locked),
             ("written", |n: &N| kernel_cache(n).written),
             ("again", |n: &N| kernel_cache(n).again),
+        ],
+    ),
+    several(
+        ("kernel_copies", "outcome"),
+        "Readers' misses for blocks of the cache that came to the program in the kernel: answered, or why passed",
+        &[
+            ("answered", |n: &N| kernel_copies(n).answered),
+            ("not_of_now", |n: &N| kernel_copies(n).not_of_now),
+            ("asks", |n: &N| kernel_copies(n).asks),
+            ("no_way", |n: &N| kernel_copies(n).no_way),
+            ("absent", |n: &N| kernel_copies(n).absent),
+            ("locked", |n: &N| kernel_copies(n).locked),
+            ("written", |n: &N| kernel_copies(n).written),
+            ("again", |n: &N| kernel_copies(n).again),
+            ("no_room", |n: &N| kernel_copies(n).no_room),
         ],
     ),
     several(

@@ -7,9 +7,9 @@ use super::super::scenario::Op::{
 use super::super::scenario::{Failure, Scenario};
 use super::super::witness::Witness::{
     AnsweredInKernel, CameBack, CutOffApart, DroppedWithHome, Fenced, FencedHeld, Fetched,
-    HomeGone, IgnoredPast, LossAccepted, LossAcceptedUnderLock, LostWithNode, Migrated,
-    RebuildCutOff, Rescued, Returned, SavedFromLoss, StoreRefused, Stored, ToldAgain, ToldLost,
-    TookWritten, WentOnFirst, WrittenInPlace,
+    GaveInKernel, HomeGone, IgnoredPast, LossAccepted, LossAcceptedUnderLock, LostWithNode,
+    Migrated, RebuildCutOff, Rescued, Returned, SavedFromLoss, StoreRefused, Stored, ToldAgain,
+    ToldLost, TookWritten, WentOnFirst, WrittenInPlace,
 };
 use super::{BASE, MORE, NONE, SOME, SWITCH, and_epochs, and_moves, on, size};
 
@@ -116,7 +116,7 @@ pub const EPOCHS: &[Scenario] = &[
         failures: &[Failure::Nothing],
         budget: and_epochs(NONE, 1),
         deep: and_epochs(SOME, 1),
-        sometimes: &[AnsweredInKernel, TookWritten, Fenced, Rescued],
+        sometimes: &[AnsweredInKernel, TookWritten, GaveInKernel, Fenced, Rescued],
         size: size(117_146, 318_745),
         ..BASE
     },

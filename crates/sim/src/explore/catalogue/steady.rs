@@ -6,10 +6,10 @@ use super::super::scenario::Op::{
 use super::super::scenario::Scenario;
 use super::super::witness::Witness::{
     AnsweredAgain, AnsweredInKernel, Collided, EvictedClean, EvictedDirty, Fetched, Gathered,
-    GrantedAfterRefusal, GrantedBySwitch, HeldTogether, IgnoredOld, Migrated, PassedOnAfterMove,
-    Recalled, RefusedInvalid, RefusedLocked, RefusedMoved, Returned, Stayed, StoreRefused, Stored,
-    TailWaited, TookWritten, TwoReadersLock, TwoSharers, UnlockAfterMove, UnlockedAgain,
-    UpgradedOverSharers, WaitedForNeighbour, WrittenBackUnderRead, WrittenInPlace,
+    GaveInKernel, GrantedAfterRefusal, GrantedBySwitch, HeldTogether, IgnoredOld, Migrated,
+    PassedOnAfterMove, Recalled, RefusedInvalid, RefusedLocked, RefusedMoved, Returned, Stayed,
+    StoreRefused, Stored, TailWaited, TookWritten, TwoReadersLock, TwoSharers, UnlockAfterMove,
+    UnlockedAgain, UpgradedOverSharers, WaitedForNeighbour, WrittenBackUnderRead, WrittenInPlace,
 };
 use super::{BASE, MORE, NONE, ONE_PLACE, SOME, SWITCH, and_moves, on, size};
 use crate::world::Owners;
@@ -137,6 +137,7 @@ pub const STEADY: &[Scenario] = &[
         sometimes: &[
             AnsweredInKernel,
             TookWritten,
+            GaveInKernel,
             WrittenBackUnderRead,
             UpgradedOverSharers,
         ],
