@@ -102,10 +102,10 @@ mod tests {
     use super::*;
 
     /// Names of values that options may have; with a unit, if there is one.
-    const VALUES: [&str; 25] = [
+    const VALUES: [&str; 26] = [
         "N", "FILE", "ADDR", "PORT", "NAME", "PROTOCOL", "BLOCK", "FROM..TO", "PART", "IFACE",
         "MODE", "BOOL", "WORD", "W", "B", "FABRIC", "SWITCH", "VS", "MEMBER", "PASSWORD", "PERIOD",
-        "REGION", "OLD", "NEW", "PROGRAM",
+        "REGION", "OLD", "NEW", "PROGRAM", "FOLDER",
     ];
 
     fn walk(command: &Command, path: &str, see: &mut dyn FnMut(&str, &Command)) {

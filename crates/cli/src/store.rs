@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::stop::Stop;
-use rackmem::Node;
+use rackmem::{KvCopies, Node};
 use rackmem_kv::memory::{CopiedMemory, Memory, MemoryError};
 use rackmem_kv::{Error, Options, Store};
 use std::time::{Duration, Instant};
@@ -52,7 +52,7 @@ pub fn open_when_ready(node: &Node, buckets: usize, stop: &Stop) -> Result<Optio
 }
 
 /// Opens it in memory of which so many nodes have copies: half of what a node gives.
-pub fn open_copied(node: &Node, copies: u8, buckets: usize) -> Result<Store<CopiedMemory>> {
+pub fn open_copied(node: &Node, copies: KvCopies, buckets: usize) -> Result<Store<CopiedMemory>> {
     let (bytes, buckets) = room(node, buckets);
     let memory = CopiedMemory::open(node, COPIED, bytes, copies);
     Ok(Store::open(memory.map_err(Error::from)?, options(buckets))?)
@@ -61,7 +61,7 @@ pub fn open_copied(node: &Node, copies: u8, buckets: usize) -> Result<Store<Copi
 /// The same in a rack whose other processes may not have been started yet.
 pub fn open_copied_when_ready(
     node: &Node,
-    copies: u8,
+    copies: KvCopies,
     buckets: usize,
     stop: &Stop,
 ) -> Result<Option<Store<CopiedMemory>>> {

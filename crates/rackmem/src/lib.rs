@@ -57,7 +57,7 @@ pub use coherent::shared::Shared;
 pub use coherent::slice::SharedSlice;
 pub use config::migration::Migration;
 pub use config::{
-    Config, Fabric, KernelMode, KernelReads, Mode, Size, Time, check_kv_copies, look_up,
+    Config, Fabric, KernelMode, KernelReads, KvCopies, Mode, Size, Time, check_kv_copies, look_up,
 };
 pub use data_plane::kernel::KernelSwitch;
 pub use error::{

@@ -45,7 +45,7 @@ use crate::DATABASES;
 use crate::memory::PAGE_STRIDE;
 
 /// Version of the layouts in this folder.
-pub(crate) const LAYOUT: u64 = 8;
+pub(crate) const LAYOUT: u64 = 9;
 /// The database that the servers keep their own things in. No client sees it.
 pub(crate) const INTERNAL: u8 = DATABASES as u8;
 /// The database of scripts, which is flushed by itself.
@@ -179,6 +179,11 @@ impl Map {
             shift: [0; GENERATIONS],
         };
         for generation in 0..GENERATIONS {
+            // None that begins with more buckets than there can be.
+            if roots << generation > 1 << MOST_DEPTH {
+                map.first[generation + 1] = map.first[generation];
+                continue;
+            }
             let buckets = map.buckets_of(generation);
             let fair = buckets / nodes.next_power_of_two().min(buckets);
             let slab = fair.min(SLAB_BUCKETS).min(most.max(1));
@@ -396,6 +401,18 @@ mod tests {
             assert_eq!(ends + 1, slabs);
             let full: usize = (0..slabs).map(|slab| map.slab_buckets(slab)).sum();
             assert_eq!(full, 1 << 18);
+        }
+    }
+
+    /// More would take memory that nothing is ever in: a store with copies has no other.
+    #[test]
+    fn the_table_has_a_place_for_each_bucket_that_there_can_be_and_no_more() {
+        for roots in [1, 64, 1024, 1 << MOST_DEPTH] {
+            let map = Map::new(4096, 3, roots, 64);
+            let slabs = map.first[GENERATIONS] as usize;
+            let all: usize = (0..slabs).map(|slab| map.slab_buckets(slab)).sum();
+            assert_eq!(all, 1 << MOST_DEPTH, "{roots}");
+            assert!(map.region_len() < 1 << 20, "{roots}: {}", map.region_len());
         }
     }
 

@@ -200,6 +200,33 @@ fn lines_with_journals_live_through_the_death_of_all_processes() {
     assert!(totals["operations"].as_u64() > Some(500), "{totals}");
 }
 
+/// The same with objects and transactions over them, in one region and in two.
+#[test]
+fn durable_objects_live_through_the_death_of_all_processes() {
+    let options = ["--objects", "--lease-ms", "3000", "--durability", "sync"];
+    let output = run(&[
+        &["soak", "--json"],
+        &options[..],
+        &["--kills", "5", "--seconds", "120"],
+    ]
+    .concat());
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
+    assert!(text.contains("\"what\":\"all killed\""), "{text}");
+}
+
+/// A store that is on disk, all of whose servers are killed at once, under clients.
+#[test]
+fn a_durable_store_lives_through_the_death_of_all_processes() {
+    // By this seed node 0 is killed, and then all at once.
+    let options = ["--copies", "3", "--durability", "sync", "--seed", "3"];
+    let totals = soak(&[&options[..], &["--kills", "2", "--seconds", "120"]].concat());
+    assert_eq!(totals["kills"], 2, "{totals}");
+    assert!(totals["restarts"].as_u64() >= Some(4), "{totals}");
+    assert_eq!(totals["nodelost"], 0, "{totals}");
+    assert_eq!(totals["lost_buckets"], 0, "{totals}");
+}
+
 /// What a soak must find, or it shows nothing: a member counts that has forgotten, and disks lose
 /// what they called durable.
 #[test]

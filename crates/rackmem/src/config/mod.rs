@@ -14,7 +14,7 @@ mod time;
 
 pub use address::look_up;
 pub use kernel::{KernelMode, KernelReads};
-pub use kv::check_kv_copies;
+pub use kv::{KvCopies, check_kv_copies};
 pub use size::Size;
 pub use time::Time;
 
@@ -360,7 +360,7 @@ pub struct Config {
     /// How the rack agrees on who is in it.
     pub membership: membership::Settings,
     pub(crate) settings: Settings,
-    kv_copies: Option<u8>,
+    kv_copies: Option<KvCopies>,
     kv_ships: bool,
 }
 

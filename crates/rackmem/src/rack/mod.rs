@@ -257,7 +257,8 @@ impl Rack {
         let first = View::first(nodes, settings.mode.has_switch());
         let starts = self.folder.as_ref().map_or(1, |folder| folder.starts);
         View {
-            epoch: settings.epoch,
+            // What copies have is of an earlier epoch.
+            epoch: settings.epoch + (starts - 1),
             incarnations: first.incarnations.map(|incarnation| incarnation * starts),
             ..first
         }

@@ -304,12 +304,12 @@ impl RegionSpec {
         if contract == Contract::Replicated && backing == Backing::Heap {
             return self.layout(0).map(drop);
         }
+        if self.kept_as().is_some() && backing == Backing::Heap {
+            return self.layout(MAX_LINE).map(drop);
+        }
         if self.durability != Durability::Memory {
             let durability = self.durability;
             return Err(RegionError::NotDurable { durability });
-        }
-        if self.kept_as().is_some() && backing == Backing::Heap {
-            return self.layout(MAX_LINE).map(drop);
         }
         if self.copies > 1 {
             return Err(RegionError::ContractNotBuilt { contract });

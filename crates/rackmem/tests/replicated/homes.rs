@@ -384,7 +384,7 @@ fn refusals_say_why() {
     let durability = Durability::Sync;
     assert_eq!(
         refused(&spec("synced", 2, Survives::Rest).durability(durability)),
-        RegionError::NotDurable { durability }
+        RegionError::NoStore { durability }
     );
     // Behind its end there is nothing, and no group has the next home.
     let end = region.addr() + 2 * BLOCK as u64;

@@ -3,6 +3,7 @@
 
 mod contracts;
 mod durable;
+mod durable_homes;
 mod embedded;
 #[path = "../support/executor.rs"]
 mod executor;

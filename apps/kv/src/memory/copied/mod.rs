@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use rackmem::locked::RwLockArray;
 use rackmem::window::{Window, WindowMut};
-use rackmem::{Node, Region, RegionSpec, Survives, check_kv_copies};
+use rackmem::{KvCopies, Node, Region, RegionSpec, Survives, check_kv_copies};
 
 use self::book::Book;
 use super::{Access, LONGEST_PAGE, Memory, MemoryError, NodeInside, Pages};
@@ -56,7 +56,8 @@ pub struct CopiedMemory {
 impl CopiedMemory {
     /// The memory of this name, of so many bytes, of which so many nodes have a copy: 3, 5 or 7;
     /// made if there is none. All of its writes survive: with fewer promises a death would take
-    /// parts of values.
+    /// parts of values. With a [`durability`](KvCopies::durability) they survive that all nodes
+    /// end, in the folder of the rack's `store`.
     ///
     /// ```
     /// use rackmem_kv::memory::CopiedMemory;
@@ -81,10 +82,17 @@ impl CopiedMemory {
     /// # Errors
     /// [`MemoryError::Copies`] where a store cannot have so many; those of [`Node::create_region`]:
     /// there are too few nodes yet, for example, or it has other copies.
-    pub fn open(node: &Node, name: &str, bytes: usize, copies: u8) -> Result<Self, MemoryError> {
-        check_kv_copies(copies, node.nodes()).map_err(MemoryError::Copies)?;
-        let spec = RegionSpec::new(name, bytes).copies(copies);
-        let region = node.create_region(&spec.survives(Survives::Writes))?;
+    pub fn open(
+        node: &Node,
+        name: &str,
+        bytes: usize,
+        copies: impl Into<KvCopies>,
+    ) -> Result<Self, MemoryError> {
+        let KvCopies { count, durability } = copies.into();
+        check_kv_copies(count, node.nodes()).map_err(MemoryError::Copies)?;
+        let spec = RegionSpec::new(name, bytes).copies(count);
+        let spec = spec.survives(Survives::Writes).durability(durability);
+        let region = node.create_region(&spec)?;
         let book = Book::new(node.clone(), region.addr(), region.bytes());
         Ok(CopiedMemory {
             node: node.clone(),

@@ -7,7 +7,7 @@ use crate::rack_args::{FabricArg, RackArgs};
 use crate::stop::Stop;
 use crate::store::{self, AtNode};
 use crate::watching::MetricsArgs;
-use rackmem::{Node, Rack, check_kv_copies};
+use rackmem::{Durability, KvCopies, Node, Rack, check_kv_copies};
 use rackmem_kv::{Server, ServerConfig, Store};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -20,7 +20,11 @@ pub fn run(
     let socket = metrics.bind()?;
     serve.snapshots.check()?;
     let stop = Stop::on_signals()?;
-    let rack = rack_args.build()?;
+    let copies = copies(serve)?;
+    let rack = rack_args.build_with(|rack| match &serve.store {
+        Some(folder) => rack.store(folder),
+        None => rack,
+    })?;
     let ports = ports(serve.port, rack.nodes().len())?;
     // Elsewhere a fetch costs no more than a connection.
     let here = (rack_args.fabric == FabricArg::Udp).then_some(Ipv4Addr::LOCALHOST.into());
@@ -28,13 +32,13 @@ pub fn run(
         ports: &ports,
         links: here,
     };
-    let started = match serve.copies {
+    let started = match copies {
         None => {
             let open = |node| store::open(node, serve.buckets);
             start(&rack, serve, places, &stop, open)
         }
         Some(copies) => {
-            check_kv_copies(copies, rack.nodes().len())?;
+            check_kv_copies(copies.count, rack.nodes().len())?;
             let open = |node| store::open_copied(&node, copies, serve.buckets);
             start(&rack, serve, places, &stop, open)
         }
@@ -49,6 +53,23 @@ pub fn run(
     let saved = save();
     drop(watched.end());
     saved.map(|()| Ended::Interrupted)
+}
+
+/// The copies that the store is to have.
+fn copies(serve: &ServeArgs) -> Result<Option<KvCopies>> {
+    let durability = serve.durability.unwrap_or_default();
+    let lacks = |what, next: &str| {
+        Err(Failure::new(
+            format!("--durability {durability} {what}"),
+            next,
+        ))
+    };
+    match (serve.copies, &serve.store) {
+        _ if durability == Durability::Memory => Ok(serve.copies.map(KvCopies::from)),
+        (None, _) => lacks("is about copies, and the store has none", "add --copies 3"),
+        (_, None) => lacks("needs a folder for them", "add --store FOLDER"),
+        (Some(count), Some(_)) => Ok(Some(KvCopies { count, durability })),
+    }
 }
 
 /// Where servers listen.

@@ -40,6 +40,9 @@ pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -
     if let Some(copies) = serve.copies {
         config.set_kv_copies(copies)?;
     }
+    if let Some(durability) = serve.durability {
+        config.set_kv_durability(durability)?;
+    }
     if let Some(interface) = place.kernel_reads {
         config.set_kernel_reads(interface)?;
     }

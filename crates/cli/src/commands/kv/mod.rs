@@ -16,7 +16,9 @@ use crate::fence::FenceArgs;
 use crate::rack_args::{RackArgs, node};
 use crate::store::AtNode;
 use crate::watching::MetricsArgs;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use rackmem::Durability;
 use rackmem_kv::{ServerConfig, Store, TlsConfig};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -53,8 +55,11 @@ and each change waits for a majority; half of `memory` is the store's. In rack.t
   [kv]
   copies = 3               # or 5, or 7; at most as many as nodes
   survives = \"writes\"      # the default, and all that there is: what was answered is with a majority
+  durability = \"sync\"      # on disk, in the file's `store`: outlives the power of all; \"file\": the end of all
 or at every node:
-  rackmem kv --rack rack.toml --node 1 --listen 127.0.0.1:7380 --copies 3
+  rackmem kv --rack rack.toml --node 1 --listen 127.0.0.1:7380 --copies 3 --durability sync
+All in one process, and what was answered is there when it starts again, whatever ended it:
+  rackmem kv --nodes 3 --copies 3 --durability sync --store ./kept
 
 Over UDP nodes send each other commands on keys that all of them write, unencrypted, over ports of their own
 (docs/store.md). A node that is told --no-ship fetches such keys instead, and so do all with
@@ -97,6 +102,12 @@ fn copies(text: &str) -> std::result::Result<u8, String> {
     copies.ok_or_else(|| "a store has 3, 5 or 7 copies".into())
 }
 
+/// What its copies survive; for clap.
+fn durability() -> impl TypedValueParser<Value = Durability> {
+    let names = PossibleValuesParser::new(Durability::ALL.map(|(_, name)| name));
+    names.map(|name| Durability::named(&name).unwrap_or_default())
+}
+
 /// How clients are served.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Serving")]
@@ -122,6 +133,18 @@ struct ServeArgs {
     /// Keep N copies of the store, the same at every node; left out: what the rack's FILE says
     #[arg(long, value_name = "N", value_parser = copies)]
     copies: Option<u8>,
+    /// What the copies survive: the death of few [memory], the end of all nodes, or of their power;
+    /// left out: what the rack's FILE says
+    #[arg(long, value_name = "WHAT", value_parser = durability())]
+    durability: Option<Durability>,
+    /// Keep durable copies in FOLDER; a rack's FILE says it by `store`
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        conflicts_with = "rack",
+        requires = "durability"
+    )]
+    store: Option<PathBuf>,
     /// Keep at most SIZE bytes of the store in the whole rack, 0: no limit; left out: as it is
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
     maxmemory: Option<u64>,

@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result};
 use crate::orphan;
 use crate::programs;
 use crate::stop::Stop;
+use rackmem::Durability;
 use serde_json::Value;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
@@ -75,6 +76,8 @@ pub struct Plan {
     pub work: Option<Work>,
     /// Copies of the store, if it has some.
     pub copies: Option<String>,
+    /// What they survive.
+    pub durability: Durability,
     /// Whether what `more` says has copies of the store's root.
     pub root_copies: bool,
     /// More of rack.toml.
@@ -307,6 +310,7 @@ impl Cluster {
         let file = self.file();
         let file = file.to_string_lossy();
         let buckets = buckets(self.plan.keys).to_string();
+        let durability = self.plan.durability.to_string();
         if switch {
             self.switch = Some(Process::start(
                 &["switch", "--rack", &file],
@@ -324,8 +328,10 @@ impl Cluster {
                 Some(_) => [&["node"], &join[..], &options].concat(),
                 None => {
                     let serve = ["--listen", "127.0.0.1:0", "--buckets", &buckets];
-                    let copies = self.plan.copies.iter().flat_map(|it| ["--copies", it]);
-                    let copies: Vec<&str> = copies.collect();
+                    let copies = self.plan.copies.iter();
+                    let copies: Vec<&str> = copies
+                        .flat_map(|it| ["--copies", it, "--durability", &durability])
+                        .collect();
                     [&["kv"], &join[..], &serve, &copies].concat()
                 }
             };
@@ -402,6 +408,11 @@ impl Cluster {
     /// Whether the store has copies.
     pub fn has_copies(&self) -> bool {
         self.plan.copies.is_some()
+    }
+
+    /// Whether the store is there again when all nodes have died.
+    pub fn is_durable(&self) -> bool {
+        self.has_copies() && self.plan.durability != Durability::Memory
     }
 
     /// Whether the store's root has copies, and its keys have none.

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// Operations that one client records in an era at most.
 const RECORDED: usize = 200_000;
+/// In so many eras of a hundred all nodes are killed at once, where the store is durable.
+const ALL: u8 = 40;
 /// How often all keys are set before the first kill, at most.
 const FILLS: usize = 5;
 /// Roll calls that end an era, at most, after a death. What a death has taken may be found out by
@@ -151,6 +153,9 @@ impl Eras {
         let nodes = self.cluster.addrs().len();
         let copies = self.cluster.has_copies();
         let (switch, victims) = match (copies, self.cluster.has_root_copies()) {
+            (true, _) if self.cluster.is_durable() && self.random.u8(..100) < ALL => {
+                (false, (0..nodes).collect())
+            }
             // Any one, but the death of more might leave no majority.
             (true, _) => (false, vec![self.random.usize(..nodes)]),
             (false, true) => any_one(&mut self.random, self.switch, nodes),
@@ -201,17 +206,21 @@ impl Eras {
                 return Ok(false);
             }
             // One that lives on.
-            let alive = addrs[usize::from(victims.contains(&0))];
-            let epoch = figure(alive, "rack_epoch").unwrap_or(0);
+            let lives = (0..nodes).find(|node| !victims.contains(node));
+            let alive = lives.map(|node| addrs[node]);
+            let epoch = alive.and_then(|addr| figure(addr, "rack_epoch"));
+            let epoch = epoch.unwrap_or(0);
             let at = Instant::now();
             if !copies {
                 deaths.extend(victims.iter().map(|_| recorder.now()));
             }
             cluster.kill(switch, &victims);
-            let outage = noticed(alive, epoch, &counts, &recorder, at, stop);
+            let noticed = alive.map(|addr| noticed(addr, epoch, &counts, &recorder, at, stop));
             if !stop.sleep(dead) || !cluster.restart(switch, &victims, stop)? {
                 return Ok(false);
             }
+            // Where all have died nobody notices.
+            let outage = noticed.unwrap_or_else(|| at.elapsed());
             flows.moved(cluster.addrs());
             let rack = (nodes as u64, u64::from(self.switch));
             if !heal(cluster.addrs(), rack, stop)? || !has_copies_again(cluster, stop)? {

@@ -6,6 +6,7 @@ use super::load::Counts;
 use crate::commands::load;
 use crate::failure::{Failure, Result};
 use crate::stop::Stop;
+use rackmem::Durability;
 use rackmem::membership::Group;
 use rackmem_sim::history::Recorder;
 use std::net::SocketAddr;
@@ -64,9 +65,11 @@ fn copies_are_whole(cluster: &Cluster) -> Result<bool> {
     };
     let whole = |group: &Group| {
         let config = &group.config;
+        let in_memory = group.durability == Durability::Memory;
         let live = config.members.iter().flatten().all(|member| {
             let life = roster.view.incarnation(member.node).map(u64::from);
-            life == Some(member.life)
+            // A durable copy is the same one in a later life of its node.
+            life.is_some_and(|life| life == member.life || !in_memory)
         });
         let count = config.counting.count_ones() >= group.copies.into();
         live && count && config.filling().is_none()

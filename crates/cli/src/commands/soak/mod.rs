@@ -22,10 +22,10 @@ use crate::failure::{Failure, Result};
 use crate::out;
 use crate::stop::Stop;
 use crate::wire_args::share;
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use cluster::{Cluster, Plan, Work};
 use eras::{Eras, Kill, Totals};
-use rackmem::Fabric;
+use rackmem::{Durability, Fabric};
 use serde_json::json;
 use starve::Starved;
 use std::path::PathBuf;
@@ -46,6 +46,7 @@ Examples:
   rackmem soak --locks --starve                      while other processes keep every core busy
   rackmem soak --replicated --history ops.jsonl      replicas are killed, paused and replaced while lines are used
   rackmem soak --replicated --durability sync        the same with journals, and all nodes killed at once
+  rackmem soak --copies 3 --durability sync          a store that is on disk, with all nodes killed at once
   rackmem soak --objects --kill homes                objects with copies, while the node that serves them is killed
   rackmem soak --bounded --minutes 10 --stop --kill  bounded memory while its readers and writers are stopped and killed
   rackmem soak --starve --seconds 20 --seeds 0..25   25 racks, one after the other, and a summary
@@ -53,7 +54,7 @@ Examples:
 
 Node 0 is not killed without copies: its memory holds the table of regions. If it is declared dead all the same,
 because the lease is too short for this machine, a run with --locks stops there and is judged. With --replicated,
---copies or --root-copies any node is killed, with --objects any but the last one; with --bounded node 0, the home of
+--copies or --root-copies any node is killed, with --objects in memory any but the last one; with --bounded node 0, the home of
 the items, is stopped for less than its lease only.
 Exit code 1: an answer contradicts linearizability, beyond the reported loss of a dead node's data; with --bounded, a
 value that was read is older than the bound, was written by nobody, or is older than what its reader knew.";
@@ -94,6 +95,7 @@ impl Between {
 
 /// Options of `rackmem soak`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("keeps_copies").multiple(true)))]
 pub struct SoakArgs {
     /// Stop after SECONDS, once the current kill is complete
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -129,22 +131,22 @@ pub struct SoakArgs {
     #[arg(long, conflicts_with_all = ["clients", "keys"])]
     locks: bool,
     /// Test regions with copies: replicas are killed, paused and replaced, the switch restarts
-    #[arg(long, groups = ["of_copies", "judged_whole"], conflicts_with_all = ["clients", "keys", "locks", "tight"])]
+    #[arg(long, groups = ["of_copies", "judged_whole", "keeps_copies"], conflicts_with_all = ["clients", "keys", "locks", "tight"])]
     replicated: bool,
     /// Test objects of a region with copies: nodes are killed, paused and replaced
-    #[arg(long, groups = ["of_copies", "judged_whole"], conflicts_with_all = ["clients", "keys", "locks", "tight", "durability", "planted"])]
+    #[arg(long, groups = ["of_copies", "judged_whole", "keeps_copies"], conflicts_with_all = ["clients", "keys", "locks", "tight", "planted"])]
     objects: bool,
     /// Kill any node, or the one that serves the objects; of bounded memory: and stop none
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "any", requires = "judged_whole", conflicts_with = "replicated")]
     kill: Option<copies::Killed>,
     /// Keep N copies: of the region [3], or of the store [one node has what it had last]
-    #[arg(long, value_name = "N", conflicts_with_all = ["locks", "tight", "bounded"], value_parser = ["1", "3", "5", "7"])]
+    #[arg(long, value_name = "N", group = "keeps_copies", conflicts_with_all = ["locks", "tight", "bounded"], value_parser = ["1", "3", "5", "7"])]
     copies: Option<String>,
     /// Keep N copies of the names of regions and of the store's root, and none of its keys
     #[arg(long, value_name = "N", conflicts_with_all = ["locks", "tight", "judged_whole", "copies"], value_parser = ["3", "5", "7"])]
     root_copies: Option<String>,
     /// What the copies survive; with `file` or `sync` all nodes are killed at once as well
-    #[arg(long, value_name = "WHAT", requires = "replicated", default_value = "memory", value_parser = ["memory", "file", "sync"])]
+    #[arg(long, value_name = "WHAT", requires = "keeps_copies", default_value = "memory", value_parser = ["memory", "file", "sync"])]
     durability: String,
     /// Test bounded memory: items, and objects of an arena; judged by the ages of what is read
     #[arg(long, group = "judged_whole", conflicts_with_all = ["clients", "keys", "locks", "tight", "of_copies"])]
@@ -273,10 +275,11 @@ fn run_one(args: &SoakArgs, seed: u64, stop: &Stop, json: bool) -> Result<Ended>
             }),
         }),
         copies: args.copies.clone().filter(|copies| copies != "1"),
+        durability: Durability::named(&args.durability).unwrap_or_default(),
         root_copies: args.root_copies.is_some(),
         more: match (&args.copies, &args.root_copies) {
             (_, Some(copies)) => format!("copies = {copies}\nreplace_after = '200ms'\n"),
-            (Some(_), None) => "replace_after = '200ms'\n".into(),
+            (Some(_), None) => "replace_after = '200ms'\nstore = 'FOLDER/copies'\n".into(),
             (None, None) => String::new(),
         },
     };

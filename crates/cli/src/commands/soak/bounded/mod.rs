@@ -16,7 +16,7 @@ use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::out;
 use crate::stop::Stop;
-use rackmem::Time;
+use rackmem::{Durability, Time};
 use rackmem_sim::history::{self, Operation};
 use rackmem_sim::staleness::{AgePromise, Ages, NoVerdict, check};
 use serde_json::json;
@@ -128,6 +128,7 @@ pub fn run(
             hears: Arc::new(hears),
         }),
         copies: None,
+        durability: Durability::Memory,
         root_copies: false,
         more: String::new(),
     };

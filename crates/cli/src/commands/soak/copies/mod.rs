@@ -107,6 +107,7 @@ pub fn run(
             hears: Arc::new(hears),
         }),
         copies: None,
+        durability,
         root_copies: false,
         more: format!("replace_after = '{replace}'\nstore = 'FOLDER/copies'\nmtu = 1500\n"),
     };
@@ -120,9 +121,10 @@ pub fn run(
             if switch { " and a switch" } else { "" },
         ));
     }
+    // The last one may have objects without copies.
+    let mortal = nodes - usize::from(work.has_plain());
     let mut soak = Soak {
-        // The last one has objects without copies.
-        rack: ReplicatedRack::new(cluster, (nodes, nodes - usize::from(args.objects)), switch)?,
+        rack: ReplicatedRack::new(cluster, (nodes, mortal), switch)?,
         told,
         record: Record::default(),
         random: fastrand::Rng::with_seed(seed),

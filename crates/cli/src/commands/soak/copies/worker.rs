@@ -84,6 +84,11 @@ impl Work {
         self.windows() * LINES
     }
 
+    /// Whether the last node has objects without copies: not where all nodes are killed at once.
+    pub fn has_plain(&self) -> bool {
+        self.objects && self.durability == Durability::Memory
+    }
+
     fn windows(&self) -> u64 {
         (self.seconds / WINDOW.as_secs() + 1).min(WINDOWS)
     }
@@ -118,7 +123,7 @@ pub fn work(node: &Node, work: Work, stop: &Stop) -> Result<()> {
         }
         regions.push(region);
     }
-    let plain = match work.objects {
+    let plain = match work.has_plain() {
         true => beside::objects(node, work, work.all().div_ceil(KINDS) as usize, stop)?,
         false => Some(Vec::new()),
     };
@@ -210,7 +215,8 @@ enum Place {
     Pair([Object<Value>; 2]),
 }
 
-/// Kinds of places in regions of objects, which come in turn.
+/// Kinds of places in regions of objects, which come in turn; the last one has objects without
+/// copies.
 const KINDS: u64 = 3;
 
 impl Place {
@@ -218,7 +224,7 @@ impl Place {
         // None of them is ever freed.
         let at = |addr: u64| node.attach_object(ObjectRef::new(addr, 0));
         let object = |region: &Region| at(region.addr() + (nth * 2 * size_of::<Value>()) as u64);
-        let kinds = KINDS as usize;
+        let kinds = KINDS as usize - usize::from(places.plain.is_empty());
         Ok(match (&places.regions[..], nth % kinds) {
             ([lines], _) => Place::Line(lines.replicated(nth)?),
             ([first, ..], 0) => Place::Object(object(first)?),
