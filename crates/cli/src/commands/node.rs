@@ -44,7 +44,7 @@ pub struct NodeArgs {
     /// Let the kernel answer reads of what this node has at IFACE, IFACE/native or IFACE/skb
     #[arg(long, value_name = "IFACE")]
     kernel_reads: Option<String>,
-    /// Let the kernel invalidate this node's cached copies and give them, too (with --kernel-reads)
+    /// Let the kernel invalidate and give this node's cached copies, too (with --kernel-reads)
     #[arg(long)]
     kernel_cache: bool,
     /// Hold locks and report them, for `rackmem soak --locks`

@@ -133,8 +133,7 @@ struct ServeArgs {
     /// Keep N copies of the store, the same at every node; left out: what the rack's FILE says
     #[arg(long, value_name = "N", value_parser = copies)]
     copies: Option<u8>,
-    /// What the copies survive: the death of few [memory], the end of all nodes, or of their power;
-    /// left out: what the rack's FILE says
+    /// What the copies survive beside the death of few; left out: what the rack's FILE says
     #[arg(long, value_name = "WHAT", value_parser = durability())]
     durability: Option<Durability>,
     /// Keep durable copies in FOLDER; a rack's FILE says it by `store`
@@ -245,7 +244,7 @@ struct JoinArgs {
     /// Let the kernel answer reads of what this node has at IFACE, IFACE/native or IFACE/skb
     #[arg(long, value_name = "IFACE", requires = "rack")]
     kernel_reads: Option<String>,
-    /// Let the kernel invalidate this node's cached copies and give them, too (with --kernel-reads)
+    /// Let the kernel invalidate and give this node's cached copies, too (with --kernel-reads)
     #[arg(long, requires = "rack")]
     kernel_cache: bool,
     #[command(flatten)]
