@@ -2,7 +2,8 @@
 
 use crate::commands::switch_live;
 use rackmem::diagnostics::{
-    EventCounts, LockCounters, NodeMetrics, ObjectCounts, PacketCounts, RackMetrics, SwitchMetrics,
+    EventCounts, KernelCacheCounts, LockCounters, NodeMetrics, ObjectCounts, PacketCounts,
+    RackMetrics, SwitchMetrics,
 };
 use serde_json::{Map, Value, json};
 
@@ -15,37 +16,31 @@ pub fn rack(metrics: &RackMetrics) -> Value {
     })
 }
 
+/// What became of orders to the cache that came to the program in the kernel.
+fn orders(kernel: KernelCacheCounts) -> Value {
+    json!({
+        "serves": kernel.serves,
+        "answered": kernel.answered,
+        "passed": {
+            "not_of_now": kernel.not_of_now,
+            "asks": kernel.asks,
+            "no_way": kernel.no_way,
+            "absent": kernel.absent,
+            "locked": kernel.locked,
+            "written": kernel.written,
+            "again": kernel.again,
+            "no_room": kernel.no_room,
+        },
+    })
+}
+
 /// One node's figures.
 pub fn node(metrics: &NodeMetrics) -> Value {
     json!({
         "events": events(&metrics.events),
         "invalidated": metrics.invalidated,
-        "kernel_cache": metrics.kernel_cache.map(|kernel| json!({
-            "serves": kernel.serves,
-            "answered": kernel.answered,
-            "passed": {
-                "not_of_now": kernel.not_of_now,
-                "asks": kernel.asks,
-                "no_way": kernel.no_way,
-                "absent": kernel.absent,
-                "locked": kernel.locked,
-                "written": kernel.written,
-                "again": kernel.again,
-            },
-        })),
-        "kernel_copies": metrics.kernel_copies.map(|kernel| json!({
-            "answered": kernel.answered,
-            "passed": {
-                "not_of_now": kernel.not_of_now,
-                "asks": kernel.asks,
-                "no_way": kernel.no_way,
-                "absent": kernel.absent,
-                "locked": kernel.locked,
-                "written": kernel.written,
-                "again": kernel.again,
-                "no_room": kernel.no_room,
-            },
-        })),
+        "kernel_cache": metrics.kernel_cache.map(orders),
+        "kernel_copies": metrics.kernel_copies.map(orders),
         "kernel_blocks": metrics.kernel_blocks.map(|kernel| json!({
             "blocks": kernel.blocks,
             "answered": kernel.answered,

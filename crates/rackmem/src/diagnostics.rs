@@ -71,7 +71,7 @@
 //! # }
 //! ```
 
-pub use crate::bytes::desk::{KernelCacheCounts, KernelCopyCounts};
+pub use crate::bytes::desk::KernelCacheCounts;
 pub use crate::data_plane::kernel::reads::{
     KernelBlockCounts, KernelItemCounts, KernelLineCounts, KernelReadCounts,
 };

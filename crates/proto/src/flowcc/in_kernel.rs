@@ -42,17 +42,18 @@ pub struct KernelView {
     pub reaches_home: bool,
 }
 
-/// Why a packet for the cache agent is the node's own to answer.
+/// Why a packet for the cache agent is the node's own to answer, in the order in which the desk has
+/// the counts of each, behind that of what was answered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Passed {
     /// Of another epoch or incarnation than the node serves, or it serves none.
     NotOfNow,
     /// It wants data, or something else than an acknowledgement to its requester.
     Asks,
-    /// No entry has the block: it is a page, it has left, or this comes late.
-    Absent,
     /// Where its requester is reached is not known, or the block's home, which is to have it.
     NoWay,
+    /// No entry has the block: it is a page, it has left, or this comes late.
+    Absent,
     /// The entry is locked.
     Locked,
     /// The copy is dirty, of which the order does not know: there is no such order.

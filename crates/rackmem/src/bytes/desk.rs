@@ -29,7 +29,8 @@ unsafe impl OfWords for Tags {}
 #[cfg(any(test, feature = "xdp"))]
 unsafe impl OfWords for Control {}
 
-/// What the kernel has done with orders to invalidate copies of a node's cache.
+/// What the kernel has done with orders to a node's cache of one sort: to invalidate copies, or to
+/// give them to readers.
 ///
 /// ```
 /// use rackmem::diagnostics::KernelCacheCounts;
@@ -41,64 +42,29 @@ unsafe impl OfWords for Control {}
 pub struct KernelCacheCounts {
     /// Whether it answers in the node's epoch at this time.
     pub serves: bool,
-    /// Copies that it has invalidated and acknowledged.
+    /// Copies that it has invalidated and acknowledged, or sent.
     pub answered: u64,
     /// Passed to the node's agent: of an epoch or a life of a node that is over or has not begun.
     pub not_of_now: u64,
-    /// It asks for data as well, or the switch has the entry, or a home gathers the answers.
+    /// A home gathers the answers; or it is to be invalidated, and asks for data as well, or the
+    /// switch has the entry.
     pub asks: u64,
-    /// Where the requester's node is reached has not been heard yet.
+    /// Where the requester's node is reached has not been heard yet; nor, of what was written here
+    /// and is to be home, where its home is, or that is this node, or a group's.
     pub no_way: u64,
     /// The cache had no such copy: it is mapped as a page, has left, or the packet came twice.
     pub absent: u64,
     /// The entry was locked: a thread stored there, or the agent was at it.
     pub locked: u64,
-    /// The copy is dirty: no such order is for one.
+    /// The copy is dirty, and no such order is for one.
     pub written: u64,
-    /// It was executed before, and the copy is a later one.
+    /// It was executed before: a copy that is there is a later one, or the agent sends it again.
     pub again: u64,
-}
-
-impl KernelCacheCounts {
-    /// Orders that the agent got.
-    pub fn passed(&self) -> u64 {
-        let late = self.not_of_now + self.absent + self.again;
-        late + self.asks + self.no_way + self.locked + self.written
-    }
-}
-
-/// What the kernel has done with readers' misses for which a node's cache has the block.
-///
-/// ```
-/// use rackmem::diagnostics::KernelCopyCounts;
-///
-/// let counts = KernelCopyCounts { answered: 7, locked: 2, again: 1, ..Default::default() };
-/// assert_eq!(counts.passed(), 3);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct KernelCopyCounts {
-    /// Blocks that it has sent.
-    pub answered: u64,
-    /// Passed to the node's agent: of an epoch or a life of a node that is over or has not begun.
-    pub not_of_now: u64,
-    /// A home gathers the answers.
-    pub asks: u64,
-    /// Where the requester's node is reached has not been heard yet, or the home's, which is to
-    /// have what was written here; or that is this node, or a group's.
-    pub no_way: u64,
-    /// The cache had no such copy: it is mapped as a page, or has left.
-    pub absent: u64,
-    /// The entry was locked: a thread stored there, or the agent was at it.
-    pub locked: u64,
-    /// The copy is dirty, of which the owner of the entry does not know: there is no such order.
-    pub written: u64,
-    /// It was executed before.
-    pub again: u64,
-    /// There was no memory to put the answer together in.
+    /// There was no memory to put an answer with a block together in.
     pub no_room: u64,
 }
 
-impl KernelCopyCounts {
+impl KernelCacheCounts {
     /// Orders that the agent got.
     pub fn passed(&self) -> u64 {
         let late = self.not_of_now + self.absent + self.again;
@@ -190,9 +156,20 @@ impl Desk {
         Executed::of(seq, Seq(row.fetch_max(seq.0, SeqCst)))
     }
 
-    /// What the kernel has counted.
-    pub fn counts(&self) -> KernelCacheCounts {
-        let count = |nth| self.word(desk::COUNTS + nth).load(Relaxed);
+    /// What the kernel has counted of orders to invalidate copies.
+    pub fn invalidated(&self) -> KernelCacheCounts {
+        self.counted(desk::COUNTS, 0)
+    }
+
+    /// What it has counted of readers' misses, if it gives blocks.
+    pub fn given(&self) -> Option<KernelCacheCounts> {
+        let gives = self.word(desk::BLOCK).load(Relaxed) != 0;
+        let no_room = self.word(desk::GIVEN + desk::COUNTED).load(Relaxed);
+        gives.then(|| self.counted(desk::GIVEN, no_room))
+    }
+
+    fn counted(&self, first: usize, no_room: u64) -> KernelCacheCounts {
+        let count = |nth| self.word(first + nth).load(Relaxed);
         KernelCacheCounts {
             serves: self.word(desk::EPOCH).load(Relaxed) != 0,
             answered: count(0),
@@ -203,24 +180,8 @@ impl Desk {
             locked: count(5),
             written: count(6),
             again: count(7),
+            no_room,
         }
-    }
-
-    /// What the kernel has counted of readers' misses, if it gives blocks.
-    pub fn given(&self) -> Option<KernelCopyCounts> {
-        let count = |nth| self.word(desk::GIVEN + nth).load(Relaxed);
-        let gives = self.word(desk::BLOCK).load(Relaxed) != 0;
-        gives.then(|| KernelCopyCounts {
-            answered: count(0),
-            not_of_now: count(1),
-            asks: count(2),
-            no_way: count(3),
-            absent: count(4),
-            locked: count(5),
-            written: count(6),
-            again: count(7),
-            no_room: count(8),
-        })
     }
 }
 
@@ -266,7 +227,7 @@ mod tests {
     fn who_ends_an_epoch_waits_for_who_is_inside() {
         let desk = desk();
         desk.open(7, &[1, 2, 3]);
-        assert!(desk.counts().serves);
+        assert!(desk.invalidated().serves);
         desk.word(desk::INSIDE).store(1, SeqCst);
         let closed = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -278,7 +239,7 @@ mod tests {
             assert!(!closed.load(SeqCst));
             desk.word(desk::INSIDE).store(0, SeqCst);
         });
-        assert!(closed.load(SeqCst) && !desk.counts().serves);
+        assert!(closed.load(SeqCst) && !desk.invalidated().serves);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a node and a rack have done, in figures.
 
-use crate::bytes::desk::{KernelCacheCounts, KernelCopyCounts};
+use crate::bytes::desk::KernelCacheCounts;
 use crate::data_plane::kernel::reads::KernelBlockCounts;
 use crate::data_plane::kernel::reads::{KernelItemCounts, KernelReadCounts};
 use crate::host::rebuilding::RebuildMetrics;
@@ -169,7 +169,7 @@ pub struct NodeMetrics {
     pub kernel_cache: Option<KernelCacheCounts>,
     /// What it has done with readers' misses for which this cache has the block, where it gives
     /// that. What it has answered is not in `received`.
-    pub kernel_copies: Option<KernelCopyCounts>,
+    pub kernel_copies: Option<KernelCacheCounts>,
     /// What the kernel of this host has done with requests for blocks of its home that the switch
     /// had granted, where it answers them. What it has answered is not in `received` or `at_home`.
     pub kernel_blocks: Option<KernelBlockCounts>,

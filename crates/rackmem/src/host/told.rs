@@ -49,7 +49,7 @@ impl Agents {
         let load = |counter: &AtomicU64| counter.load(Relaxed);
         let home = self.home_counters();
         let shadow = self.shadow();
-        let kernel_cache = self.desk.as_ref().map(Desk::counts);
+        let kernel_cache = self.desk.as_ref().map(Desk::invalidated);
         let kernel_copies = self.desk.as_ref().and_then(Desk::given);
         let kernel = self.objects.kernel().zip(self.twins.as_ref());
         let kernel_blocks = kernel.map(|(kernel, twins)| KernelBlockCounts {

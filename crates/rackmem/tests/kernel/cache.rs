@@ -92,6 +92,14 @@ pub fn play_sharer(part: &str, reads: &str, folder: &Path) {
                 });
                 say(format_args!("{last}"));
             }
+            // It has joined before the others.
+            ["wait"] => {
+                eventually("all have come", || {
+                    let there = |other: usize| node.is_member(other as u16);
+                    there(WRITER) && there(HOME)
+                });
+                say(format_args!("together"));
+            }
             ["given"] => {
                 let given = node.metrics().kernel_copies.expect("a program");
                 say(format_args!(
@@ -200,6 +208,7 @@ fn story(
     (writer, [addr, other]): (&Node, [u64; 2]),
     sharer: &mut Player,
 ) -> String {
+    assert_eq!(sharer.tell("wait"), "together");
     // Both have a copy, and their events on it have long ended when the sharer is stopped.
     assert_eq!((read(sharer, other), writer.load(other)), (0, Ok(0)));
     let upgraded = upgrades_over_a_sharer(mode, writer, sharer, addr);
@@ -321,6 +330,7 @@ pub fn behind_a_switch(mode: &str) -> bool {
     let addr = addr.expect("a namespace");
     let told = hosts.within(Place::Host(WRITER), || {
         let writer = Rack::join(&config, WRITER).expect("a place");
+        assert_eq!(sharer.tell("wait"), "together");
         gives_what_the_switch_has(mode, &writer.node(WRITER), &mut sharer, addr)
     });
     let told = told.expect("a namespace");

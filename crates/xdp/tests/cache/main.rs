@@ -7,7 +7,7 @@ use rackmem_fabric::shm::Lent;
 use rackmem_proto::call::Executed;
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::flowcc::desk;
-use rackmem_proto::flowcc::in_kernel::{KernelEntry, KernelView, Passed, answer, concerns};
+use rackmem_proto::flowcc::in_kernel::{KernelEntry, KernelView, answer, concerns};
 use rackmem_wire::{
     Contract, Flags, GlobalStatus, Header, Kind, Reason, RequesterId, Seq, Tag, decode, encode,
 };
@@ -216,7 +216,7 @@ fn play(node: &Node, entry: Option<Entry>, executed: u64, header: &Header) -> Re
     let expected: Vec<usize> = match (concerns(header) && view.epoch.is_some(), wanted) {
         (false, _) => vec![],
         (true, Ok(_)) => vec![0],
-        (true, Err(why)) => vec![1 + nth(why)],
+        (true, Err(why)) => vec![1 + why as usize],
     };
     if counted != expected {
         return Err(format!(
@@ -228,22 +228,6 @@ fn play(node: &Node, entry: Option<Entry>, executed: u64, header: &Header) -> Re
         Err(why) => Err(format!("{:?} where the rule says {why:?}", ran.verdict)),
         Ok(ack) => answered(node, of_block, &ran, &ack),
     }
-}
-
-/// Its place among the counts, behind that of what was answered.
-fn nth(why: Passed) -> usize {
-    let all = [
-        Passed::NotOfNow,
-        Passed::Asks,
-        Passed::NoWay,
-        Passed::Absent,
-        Passed::Locked,
-        Passed::Written,
-        Passed::Again,
-    ];
-    all.iter()
-        .position(|other| *other == why)
-        .expect("one of them")
 }
 
 /// All that a cache and its table of executed requests are.

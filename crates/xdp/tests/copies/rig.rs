@@ -5,7 +5,7 @@ use rackmem_fabric::shm::Lent;
 use rackmem_fabric::udp::body_room;
 use rackmem_hosts::{Hosts, Place, UPLINK, address, mac};
 use rackmem_proto::call::Executed;
-use rackmem_proto::flowcc::in_kernel::{KernelEntry, KernelView, Passed, concerns_read, give};
+use rackmem_proto::flowcc::in_kernel::{KernelEntry, KernelView, concerns_read, give};
 use rackmem_proto::flowcc::{LocalStatus, desk};
 use rackmem_wire::{
     Flags, GlobalStatus, HEADER_LEN, Header, Kind, MAX_BODY, NodeId, RequesterId, Seq, Tag, decode,
@@ -301,7 +301,7 @@ impl Rig {
             None if header.is_none() => counted.clone(),
             None => vec![],
             Some((_, Ok(_))) => vec![0],
-            Some((_, Err(why))) => vec![1 + nth(*why)],
+            Some((_, Err(why))) => vec![1 + *why as usize],
         };
         let given = ruled.and_then(|(header, given)| Some((header, given.ok()?)));
         let done = match (&given, ran.verdict) {
@@ -461,22 +461,6 @@ impl Rig {
         }
         Some(block)
     }
-}
-
-/// Its place among the counts, behind that of what was answered.
-fn nth(why: Passed) -> usize {
-    let all = [
-        Passed::NotOfNow,
-        Passed::Asks,
-        Passed::NoWay,
-        Passed::Absent,
-        Passed::Locked,
-        Passed::Written,
-        Passed::Again,
-    ];
-    all.iter()
-        .position(|other| *other == why)
-        .expect("one of them")
 }
 
 /// A packet on its way from the home to the agent.

@@ -54,8 +54,8 @@ Examples:
 
 Node 0 is not killed without copies: its memory holds the table of regions. If it is declared dead all the same,
 because the lease is too short for this machine, a run with --locks stops there and is judged. With --replicated,
---copies or --root-copies any node is killed, with --objects in memory any but the last one; with --bounded node 0, the home of
-the items, is stopped for less than its lease only.
+--copies or --root-copies any node is killed, with --objects any but the last one, if they are in memory; with
+--bounded node 0, the home of the items, is stopped for less than its lease only.
 Exit code 1: an answer contradicts linearizability, beyond the reported loss of a dead node's data; with --bounded, a
 value that was read is older than the bound, was written by nobody, or is older than what its reader knew.";
 

@@ -1,7 +1,7 @@
 //! The rows of a node.
 
 use super::{Metric, one, packets, several};
-use crate::bytes::desk::{KernelCacheCounts, KernelCopyCounts};
+use crate::bytes::desk::KernelCacheCounts;
 use crate::data_plane::kernel::reads::{KernelBlockCounts, KernelItemCounts, KernelLineCounts};
 use crate::host::metrics::{NodeMetrics, ShadowMetrics};
 use crate::host::told::NodeReport as N;
@@ -14,7 +14,7 @@ fn kernel_cache(report: &N) -> KernelCacheCounts {
     report.metrics.kernel_cache.unwrap_or_default()
 }
 
-fn kernel_copies(report: &N) -> KernelCopyCounts {
+fn kernel_copies(report: &N) -> KernelCacheCounts {
     report.metrics.kernel_copies.unwrap_or_default()
 }
 
