@@ -179,8 +179,8 @@ impl Map {
             shift: [0; GENERATIONS],
         };
         for generation in 0..GENERATIONS {
-            // None that begins with more buckets than there can be.
-            if roots << generation > 1 << MOST_DEPTH {
+            // Where slabs are short they are many: none for more buckets than there can be.
+            if most < SLAB_BUCKETS && roots << generation > 1 << MOST_DEPTH {
                 map.first[generation + 1] = map.first[generation];
                 continue;
             }
