@@ -1,7 +1,7 @@
 //! A home's host with the program, and the host of a reader at the other end of its cable, which
 //! takes what the program sends as any process does.
 
-use crate::support::Shared;
+use crate::support::{Shared, or_skipped, skipped};
 use crate::{EPOCH, LIFE, ME, READER, SLABS, nth, value};
 use rackmem_fabric::shm::Lent;
 use rackmem_fabric::udp::body_room;
@@ -11,8 +11,8 @@ use rackmem_wire::{
     HEADER_LEN, Header, Kind, MAX_BODY, RequesterId, Seq, Tag, decode, encode, segment_len,
 };
 use rackmem_xdp::carrier::Frame;
-use rackmem_xdp::{BlockReadCounts, BlockReads, Error, Served, Verdict};
-use std::io::{ErrorKind, Write};
+use rackmem_xdp::{BlockReadCounts, BlockReads, Served, Verdict};
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::time::Duration;
 
@@ -115,11 +115,6 @@ fn reply_port(packet: &[u8]) -> u16 {
     decode(packet).map_or(0, |(header, _)| header.reply_port)
 }
 
-fn skipped(test: &str, why: &dyn std::fmt::Display) {
-    let mut out = std::io::stdout();
-    let _ = writeln!(out, "skipped: {test}: {why}");
-}
-
 impl Host<'_> {
     /// A home with blocks of so many bytes, on a network with packets of so many. Nothing where the
     /// kernel takes no program from this process, which is said.
@@ -133,10 +128,8 @@ impl Host<'_> {
             None => BlockReads::load(SLABS),
             Some(object) => BlockReads::load_object(object, SLABS),
         };
-        let reads = match loaded {
-            Ok(reads) => reads,
-            Err(error @ (Error::Permission | Error::Rack(_))) => return skipped(test, &error),
-            Err(error) => panic!("{error}"),
+        let Some(reads) = or_skipped(test, loaded) else {
+            return;
         };
         if let Err(why) = Hosts::probe() {
             return skipped(test, &why);

@@ -12,12 +12,11 @@ mod support;
 mod host;
 
 use crate::host::{Became, Blocks, Host};
-use crate::support::{Dice, beside, planted_in, words_of};
+use crate::support::{Dice, beside, planted_in, whole, words_of};
 use rackmem_proto::flowcc::twin::{FRONT, TWIN_BLOCK, TwinPassed, Twins};
 use rackmem_proto::words::Words;
 use rackmem_wire::{
-    Flags, GlobalStatus, HEADER_LEN, Header, HomeId, Kind, NodeId, RequesterId, Seq, Tag, decode,
-    encode,
+    Flags, GlobalStatus, HEADER_LEN, Header, HomeId, Kind, NodeId, RequesterId, Seq, Tag, encode,
 };
 use rackmem_xdp::Error;
 
@@ -62,19 +61,6 @@ fn encoded(header: &Header, room: usize) -> Vec<u8> {
 
 const SIZES_OF_BLOCKS: [u32; 5] = [256, 1024, 2048, 4096, TWIN_BLOCK];
 
-/// The block that came in these packets, if they are one.
-fn whole(packets: &[Vec<u8>]) -> Option<Vec<u8>> {
-    let mut block = Vec::new();
-    for packet in packets {
-        let (header, body) = decode(packet).expect("a packet");
-        if header.offset as usize != block.len() || header.sender != ME {
-            return None;
-        }
-        block.extend(body);
-    }
-    Some(block)
-}
-
 #[test]
 fn blocks_of_every_size_are_given_as_by_the_agent() {
     for (block, mtu) in SIZES_OF_BLOCKS.into_iter().zip(MTUS.into_iter().cycle()) {
@@ -98,7 +84,7 @@ fn sizes(host: &mut Host<'_>, block: u32) {
                 panic!("no answer");
             };
             let bytes: Vec<u8> = value(block, at).flat_map(u64::to_ne_bytes).collect();
-            assert_eq!(whole(&packets), Some(bytes));
+            assert_eq!(whole(&packets, ME), Some(bytes));
             assert_eq!(packets.len() > 1, block > 1024, "{block}");
             // What has a body is nothing that the switch sends.
             assert_eq!(host.agree(&encoded(&asked, 8)), Became::Passed);
@@ -229,7 +215,7 @@ fn beside_a_home(host: &mut Host<'_>, reads: u32) -> (u32, u32) {
     let block = host.blocks.block;
     let packet = granted(nth(block, 2), 0);
     let is_right = |packets: &[Vec<u8>]| {
-        whole(packets).is_some_and(|bytes| {
+        whole(packets, ME).is_some_and(|bytes| {
             let mut writes = words_of(&bytes).map(|word| word >> 16);
             let first = writes.next().expect("a block has words");
             first != 0 && bytes.len() == block as usize && writes.all(|other| other == first)
@@ -295,7 +281,7 @@ fn what_comes_by_the_cable_is_answered_by_it() {
         for adds in [true, false] {
             host.device_adds_sums(adds);
             let packets = host.ask(&granted(nth(4096, 2), 0), 4);
-            assert_eq!(whole(&packets), Some(bytes.clone()), "{adds}");
+            assert_eq!(whole(&packets, ME), Some(bytes.clone()), "{adds}");
         }
         assert_eq!(host.counts().answered, 2);
     });

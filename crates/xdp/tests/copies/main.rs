@@ -14,7 +14,7 @@ mod support;
 mod rig;
 
 use crate::rig::{BLOCK, DIRTY, Entry, ME, REPLY, Rig, TAG, UNHEARD, order, who};
-use crate::support::{Dice, planted};
+use crate::support::{Dice, planted, whole};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_wire::{Contract, Flags, GlobalStatus, HEADER_LEN, Header, Kind, Reason, Seq, encode};
 
@@ -199,8 +199,8 @@ fn what_comes_by_the_cable_is_answered_by_it() {
         rig.put(Some(DIRTY));
         let (reader, home) = rig.ask(&order(GlobalStatus::Modified), 4);
         assert_eq!((reader.len(), home.len()), (4, 4));
-        assert_eq!(rig.whole(&reader), rig.whole(&home));
-        assert_eq!(rig.whole(&reader), Some(rig.bytes(TAG)));
+        assert_eq!(whole(&reader, ME), whole(&home, ME));
+        assert_eq!(whole(&reader, ME), Some(rig.bytes(TAG)));
         assert_eq!(rig.counts()[0], 1);
     });
 }

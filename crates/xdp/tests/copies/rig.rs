@@ -1,6 +1,7 @@
 //! A node's host with the program, and what the node shares with it; the hosts of a reader and of a
 //! home, which take what it sends as any process does.
 
+use crate::support::{or_skipped, skipped};
 use rackmem_fabric::shm::Lent;
 use rackmem_fabric::udp::body_room;
 use rackmem_hosts::{Hosts, Place, UPLINK, address, mac};
@@ -12,8 +13,8 @@ use rackmem_wire::{
     encode, segment_len,
 };
 use rackmem_xdp::carrier::Frame;
-use rackmem_xdp::{Error, Mode, ObjectReads, Sizes, Verdict};
-use std::io::{ErrorKind, Write};
+use rackmem_xdp::{Mode, ObjectReads, Sizes, Verdict};
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::time::Duration;
 
@@ -98,11 +99,6 @@ pub struct Rig {
     home: UdpSocket,
 }
 
-fn skipped(test: &str, why: &dyn std::fmt::Display) {
-    let mut out = std::io::stdout();
-    let _ = writeln!(out, "skipped: {test}: {why}");
-}
-
 fn at(place: Place, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(address(place), port)
 }
@@ -154,10 +150,8 @@ impl Rig {
             None => ObjectReads::load_sized(sizes),
             Some(object) => ObjectReads::load_object(object, sizes),
         };
-        let program = match loaded {
-            Ok(program) => program,
-            Err(error @ (Error::Permission | Error::Rack(_))) => return skipped(test, &error),
-            Err(error) => panic!("{error}"),
+        let Some(program) = or_skipped(test, loaded) else {
+            return;
         };
         if let Err(why) = Hosts::probe() {
             return skipped(test, &why);
@@ -447,19 +441,6 @@ impl Rig {
             came
         });
         (reader, home)
-    }
-
-    /// The block that came in these packets, if they are one.
-    pub fn whole(&self, packets: &[Vec<u8>]) -> Option<Vec<u8>> {
-        let mut block = Vec::new();
-        for packet in packets {
-            let (header, body) = decode(packet).expect("a packet");
-            if header.offset as usize != block.len() || header.sender != ME {
-                return None;
-            }
-            block.extend(body);
-        }
-        Some(block)
     }
 }
 

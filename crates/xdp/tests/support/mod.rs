@@ -3,7 +3,7 @@
 
 use rackmem_fabric::shm::Lent;
 use rackmem_proto::words::Words;
-use rackmem_wire::{HEADER_LEN, decode};
+use rackmem_wire::{HEADER_LEN, NodeId, decode};
 use rackmem_xdp::carrier::{CARRIER_LEN, Frame};
 use rackmem_xdp::{Error, ObjectReads, Sizes, Verdict};
 use std::io::Write;
@@ -32,15 +32,38 @@ pub fn load(test: &str, object: Option<&[u8]>, sizes: Sizes) -> Option<ObjectRea
         None => ObjectReads::load_sized(sizes),
         Some(object) => ObjectReads::load_object(object, sizes),
     };
+    or_skipped(test, loaded)
+}
+
+/// A program that was loaded. None: the kernel takes none from this process, which is said.
+pub fn or_skipped<T>(test: &str, loaded: Result<T, Error>) -> Option<T> {
     match loaded {
-        Ok(reads) => Some(reads),
+        Ok(program) => Some(program),
         Err(error @ (Error::Permission | Error::Rack(_))) => {
-            let mut out = std::io::stdout();
-            let _ = writeln!(out, "skipped: {test}: {error}");
+            skipped(test, &error);
             None
         }
         Err(error) => panic!("{error}"),
     }
+}
+
+pub fn skipped(test: &str, why: &dyn std::fmt::Display) {
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "skipped: {test}: {why}");
+}
+
+/// The block that came in these packets of a node, if they are one.
+#[allow(dead_code, reason = "not every test hears what is sent")]
+pub fn whole(packets: &[Vec<u8>], sender: NodeId) -> Option<Vec<u8>> {
+    let mut block = Vec::new();
+    for packet in packets {
+        let (header, body) = decode(packet).expect("a packet");
+        if header.offset as usize != block.len() || header.sender != sender {
+            return None;
+        }
+        block.extend(body);
+    }
+    Some(block)
 }
 
 /// A packet on its way from the reader to the agent.
