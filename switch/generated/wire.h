@@ -66,6 +66,7 @@ enum kind {
 	KIND_INSPECTED = 0x06,
 	KIND_FREE = 0x07,
 	KIND_FREE_ACK = 0x08,
+	KIND_FAREWELL = 0x09,
 	KIND_READ_MISS = 0x10,
 	KIND_WRITE_MISS = 0x11,
 	KIND_WRITE_SHARED = 0x12,
@@ -154,7 +155,7 @@ enum kind {
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0x100ffffffff01feull, 0xfff3f7ffff1fffull, 0x0ull, 0x3000000000000ull }
+#define KNOWN_KINDS_WORDS { 0x100ffffffff03feull, 0xfff3f7ffff1fffull, 0x0ull, 0x3000000000000ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,

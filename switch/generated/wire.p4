@@ -44,6 +44,7 @@ const bit<8> KIND_INSPECT = 0x05;
 const bit<8> KIND_INSPECTED = 0x06;
 const bit<8> KIND_FREE = 0x07;
 const bit<8> KIND_FREE_ACK = 0x08;
+const bit<8> KIND_FAREWELL = 0x09;
 const bit<8> KIND_READ_MISS = 0x10;
 const bit<8> KIND_WRITE_MISS = 0x11;
 const bit<8> KIND_WRITE_SHARED = 0x12;
@@ -200,6 +201,7 @@ const bit<8> REASON_NOT_MODIFIED = 12;
     (STEP_FRESH, KIND_INSPECTED, _): control_plane(); \
     (STEP_FRESH, KIND_FREE, _): control_plane(); \
     (STEP_FRESH, KIND_FREE_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_FAREWELL, _): control_plane(); \
     (STEP_FRESH, KIND_OPERATE, _): control_plane(); \
     (STEP_FRESH, KIND_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_UNLOCK_ACK, _): control_plane(); \

@@ -65,7 +65,7 @@ fn what_a_node_has_changed_is_there_when_it_has_closed() {
 #[test]
 fn nodes_close_in_any_order() {
     for fabric in ["udp", "shm"] {
-        for round in 0..6 {
+        for round in 0..30 {
             let (made, done) = (Barrier::new(NODES), Barrier::new(NODES));
             joined(&config(fabric, "60s"), |node, rack| {
                 let own = rack.node(node);
@@ -77,7 +77,9 @@ fn nodes_close_in_any_order() {
                     *mutex.lock().unwrap() += 1;
                 }
                 done.wait();
-                std::thread::sleep(Duration::from_millis(30) * ((node as u32 + round) % 3));
+                // One after the other, and then all at once.
+                let apart = (node as u32 + round) % 3 * u32::from(round < 6);
+                std::thread::sleep(Duration::from_millis(30) * apart);
                 let closed = rack.close();
                 assert!(closed.is_ok(), "{fabric}: node {node}: {closed:?}");
             });
@@ -109,4 +111,37 @@ fn a_home_that_others_use_closes_all_the_same() {
         closed.wait();
         std::thread::sleep(Duration::from_secs(1));
     });
+}
+
+/// Nothing of its memory is under way when a home closes, so it waits for nobody; and who has given
+/// a block of it away, and asks whether it came, needs no answer.
+#[test]
+fn who_has_given_a_block_closes_after_its_home() {
+    for fabric in ["udp", "shm"] {
+        let steps = Barrier::new(NODES);
+        joined(&config(fabric, "60s"), |node, rack| {
+            let own = rack.node(node);
+            let spec = RegionSpec::new("words", 4096);
+            // Node 1 has the memory, and node 0 the names, of which all have copies.
+            let made = (node == 1).then(|| own.create_region(&spec).unwrap());
+            steps.wait();
+            let region = made.unwrap_or_else(|| own.open_region(&spec).unwrap());
+            let word = own.attach::<u64>(region.addr()).unwrap();
+            // Node 2 has the block, and home takes it to write.
+            for writer in [2, 1] {
+                if node == writer {
+                    word.write(writer as u64).unwrap();
+                }
+                steps.wait();
+            }
+            if node != 1 {
+                steps.wait();
+            }
+            let closed = rack.close();
+            if node == 1 {
+                steps.wait();
+            }
+            assert!(closed.is_ok(), "{fabric}: node {node}: {closed:?}");
+        });
+    }
 }

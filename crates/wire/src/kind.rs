@@ -48,6 +48,8 @@ kinds! {
     /// Home agent to requester: they are, but `copyset` of them, of which `tag` is the first,
     /// were not given out.
     FreeAck = 0x08,
+    /// Node to everyone: nothing of my memory is under way any more, and I go.
+    Farewell = 0x09,
 
     // 0x10..0x2f: FlowCC, the `Coherent` contract.
     /// The block is not in the requester's cache and will be read.

@@ -22,7 +22,7 @@ pub enum Part {
 #[inline]
 pub fn part(header: &Header) -> Part {
     match header.kind {
-        Kind::Ping | Kind::Pong => Part::Reach,
+        Kind::Ping | Kind::Pong | Kind::Farewell => Part::Reach,
         Kind::Inspect => Part::Inspect,
         kind if Rebuild::concerns(kind) => Part::Recovery,
         _ => Part::Protocol,

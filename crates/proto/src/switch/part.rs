@@ -25,7 +25,7 @@ pub enum SwitchPart {
 #[inline]
 pub fn switch_part(header: &Header) -> SwitchPart {
     match header.kind {
-        Kind::Ping | Kind::Pong => SwitchPart::Reach,
+        Kind::Ping | Kind::Pong | Kind::Farewell => SwitchPart::Reach,
         Kind::ReadTags => SwitchPart::Tags,
         kind if Rebuild::concerns(kind) => SwitchPart::Recovery,
         kind if kind.is_fenced_by_config() => SwitchPart::Quorum,

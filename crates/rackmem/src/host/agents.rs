@@ -206,9 +206,10 @@ impl Agents {
         }
     }
 
-    /// A question who can be reached, or an answer.
+    /// A question who can be reached, or an answer, or that somebody goes.
     pub(crate) fn reach(&self, net: &dyn Net, header: &Header, reply: &mut dyn Receiver) {
         match self.reach.get() {
+            _ if header.kind == Kind::Farewell => self.standing.hear_farewell(header),
             Some(reach) => drop(reach.packet(net, header, reply)),
             None if header.kind == Kind::Ping => {
                 reach::answer(Role::Node(self.node), net, header, reply);

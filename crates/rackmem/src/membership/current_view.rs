@@ -2,7 +2,7 @@
 
 use crate::membership::Term;
 use rackmem_proto::membership::{Telling, View, host};
-use rackmem_proto::wire::{Copyset, HomeId, MAX_NODES, NodeId, Tag};
+use rackmem_proto::wire::{Copyset, Header, HomeId, MAX_NODES, NodeId, Tag};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -37,6 +37,8 @@ pub(crate) struct CurrentView {
     incarnations: [AtomicU32; MAX_NODES],
     /// How often the rack has gone on after a rebuild.
     resumed: AtomicU32,
+    /// Nodes that have said that they go, as bits, and whose memory nobody here has used since.
+    farewells: AtomicU32,
     /// The rack goes on without this process, for ever.
     fenced: AtomicBool,
     /// That, or this process has closed the rack, or nobody is left to take what it brings home.
@@ -67,6 +69,7 @@ impl CurrentView {
             founders: AtomicU32::new(0),
             incarnations: [const { AtomicU32::new(0) }; MAX_NODES],
             resumed: AtomicU32::new(0),
+            farewells: AtomicU32::new(0),
             fenced: AtomicBool::new(false),
             over: AtomicBool::new(false),
             deserted: AtomicBool::new(false),
@@ -87,6 +90,7 @@ impl CurrentView {
         self.switch.store(view.switch.unwrap_or(0), ORDER);
         self.epoch.store(view.epoch, ORDER);
         self.version.store(view.version, ORDER);
+        self.farewells.store(0, ORDER);
         self.look_around();
     }
 
@@ -225,6 +229,34 @@ impl CurrentView {
     #[inline]
     pub fn is_lost(&self, home: HomeId) -> bool {
         home.is_own() && self.host(home).is_some_and(|node| !self.live(node))
+    }
+
+    /// A node goes, and nothing of its memory was under way when it said so.
+    pub fn hear_farewell(&self, header: &Header) {
+        let node = header.requester.node;
+        let current = (header.epoch, header.incarnation) == (self.epoch(), self.incarnation(node));
+        if current && self.live(node) {
+            self.farewells.fetch_or(Copyset::of(node).0, ORDER);
+        }
+    }
+
+    /// Whether the node that a home dies with has gone, with nothing of its memory under way: what
+    /// others keep for it nobody will ask for, and nobody answers.
+    #[inline]
+    pub fn has_gone(&self, home: HomeId) -> bool {
+        let farewells = Copyset(self.farewells.load(ORDER));
+        let of_gone = |node| farewells.contains(node);
+        !farewells.is_empty() && home.is_own() && self.host(home).is_some_and(of_gone)
+    }
+
+    /// Memory of a home is used. If its node had gone, another life of it is there: where members
+    /// are fixed a process can start at an address that an earlier rack still says farewell to.
+    #[inline]
+    pub fn uses(&self, home: HomeId) {
+        if self.has_gone(home) {
+            let host = self.host(home).map_or(Copyset::EMPTY, Copyset::of);
+            self.farewells.fetch_and(!host.0, ORDER);
+        }
     }
 
     /// Whether a node is a member.

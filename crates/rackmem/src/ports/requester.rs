@@ -221,6 +221,9 @@ impl Slot {
             return None;
         }
         self.follow();
+        if purpose != Purpose::Probe {
+            self.standing.uses(tag.home());
+        }
         let (now, what) = (self.now(), (tag, offset, self.port.reply_port()));
         // Looked at in the epoch that the event is of. A copy whose home has died in it is still in
         // the cache until this node has begun to make its part of the directory anew.
@@ -262,14 +265,13 @@ impl Slot {
             let now = || clock(lossy, began);
             match access.next(&mut self.engine, now, defect()) {
                 Do::Send(output) => self.transmit(output, bytes),
-                Do::Wait if lossy && !self.standing.is_over() => {
+                Do::Wait if lossy && !self.is_hopeless(access) => {
                     if std::mem::replace(&mut waited, true) {
                         return None;
                     }
                     self.pump_for(at_most, bytes);
                 }
-                // Inline, an answer comes while sending or never; and nobody answers whom the rack
-                // has gone on without, or who has closed it.
+                // Inline, an answer comes while sending or never.
                 Do::Wait => match access.abandon(&mut self.engine, now()) {
                     Do::Send(output) => self.transmit(output, bytes),
                     todo => return Some(todo),
@@ -277,6 +279,13 @@ impl Slot {
                 todo => return Some(todo),
             }
         }
+    }
+
+    /// Nobody answers whom the rack has gone on without, or who has closed it; and who only looks
+    /// whether something has come need not know that of a home that has gone.
+    fn is_hopeless(&self, access: &Access) -> bool {
+        let probes = access.purpose() == Purpose::Probe;
+        self.standing.is_over() || probes && self.standing.has_gone(access.tag().home())
     }
 
     /// Runs an event that needs no entry of the cache until it is over,

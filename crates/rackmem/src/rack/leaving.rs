@@ -1,13 +1,18 @@
 //! A node leaves: everything in its cache goes home.
 
 use crate::backoff::Backoff;
-use crate::error::{AccessError, LeaveError, LockError, RackError};
+use crate::error::{AccessError, LeaveError, RackError};
 use crate::host::locks;
-use crate::locked::BlockLock;
 use crate::node::Node;
+use crate::ports::requester::Bytes;
+use rackmem_fabric::{Body, Nobody};
+use rackmem_proto::engine::{Purpose, Then};
 use rackmem_proto::flowcc::LocalStatus;
-use rackmem_proto::wire::{Copyset, Tag};
+use rackmem_proto::wire::{Copyset, Dest, Header, Kind, MAX_NODES, NodeId, RequesterId, Seq, Tag};
 use std::sync::Arc;
+
+/// How often each of the others is told that a node goes.
+const FAREWELLS: usize = 3;
 
 impl Node {
     /// Whether others have memory of this node, which is lost if it goes.
@@ -23,13 +28,34 @@ impl Node {
         self.inner.access.standing.is_deserted()
     }
 
-    /// Serves on until the others have given back what they have of its memory,
-    /// as they do when they
-    /// [close](crate::Rack::close); not for ever.
+    /// Serves on until the others have given back what they have of its memory, as they do when
+    /// they [close](crate::Rack::close); not for ever. If they have, it says that it goes: what
+    /// they keep for its memory ([`given`](crate::host::agents::Agents::given)), and locks of it
+    /// that nobody is inside of, they need not ask it about any more.
     pub(crate) fn linger(&self) {
-        let agents = &self.inner.access.agents;
-        let mut backoff = Backoff::new(self.inner.access.patience);
-        while agents.is_held_elsewhere() && backoff.wait() {}
+        let access = &self.inner.access;
+        let mut backoff = Backoff::new(access.patience);
+        while access.agents.is_held_elsewhere() {
+            if !backoff.wait() {
+                return;
+            }
+        }
+        // Without a socket nobody hears it, and waits as for one that has died.
+        let Ok(slot) = access.requesters.borrow() else {
+            return;
+        };
+        let (me, standing) = (self.id(), &access.standing);
+        let requester = RequesterId { node: me, slot: 0 };
+        let header = Header {
+            incarnation: standing.incarnation(me),
+            ..Header::request(Kind::Farewell, standing.epoch(), Tag(0), requester, Seq(0))
+        };
+        let others = (0..MAX_NODES as NodeId).filter(|node| *node != me && standing.live(*node));
+        // Nothing answers it: where one is lost, another may come.
+        for node in others.flat_map(|node| [node; FAREWELLS]) {
+            slot.net()
+                .send(Dest::Agent(node), &header, Body::None, &mut Nobody);
+        }
     }
 
     /// Writes what its cache has home, so that this node can go. New misses of other threads get in
@@ -71,19 +97,12 @@ impl Node {
         for tag in kept {
             self.evict(tag.0)?;
         }
-        // Who was given a block holds its lock until it has the data; till then only this node can
-        // send it again.
         for tag in agents.given() {
-            let lock = BlockLock::attach(self, tag.0);
-            match lock.and_then(|lock| Ok(lock.write_within(patience)?.map(drop))) {
-                Ok(Some(()))
-                | Err(
-                    LockError::Rack(RackError::NodeLost { .. })
-                    | LockError::Access(AccessError::Lost { .. }),
-                ) => {}
-                Err(LockError::Rack(error)) => return Err(error.into()),
-                Err(LockError::Access(error)) => return Err(error.into()),
-                Ok(None) | Err(_) => return Err(AccessError::Busy { addr: tag.0 }.into()),
+            match self.has_arrived(tag) {
+                Ok(())
+                | Err(AccessError::Rack(RackError::NodeLost { .. }) | AccessError::Lost { .. }) => {
+                }
+                Err(error) => return Err(error.into()),
             }
         }
         access.requesters.drain();
@@ -91,6 +110,30 @@ impl Node {
         while !agents.rebuilding.all_told() && !access.standing.is_over() && backoff.wait() {}
         Ok(())
     }
+
+    /// Waits until a block that this node has given away has come: who was given it holds its lock
+    /// until it has the data, and till then only this node can send it again. If its home has gone,
+    /// nobody waits for it.
+    fn has_arrived(&self, tag: Tag) -> Result<(), AccessError> {
+        let access = &self.inner.access;
+        let mut backoff = Backoff::new(access.patience);
+        while !access.standing.has_gone(tag.home()) {
+            access.alive(tag)?;
+            let then = {
+                let mut slot = access.requesters.borrow()?;
+                slot.ask(Purpose::Probe, tag, 0, Bytes::Nothing)
+            };
+            match then {
+                Then::Done => return Ok(()),
+                Then::Lost if access.standing.has_gone(tag.home()) => {}
+                Then::Again | Then::BackOff if backoff.wait() => {}
+                Then::Again | Then::BackOff => return Err(AccessError::Busy { addr: tag.0 }),
+                then => return Err(access.fatal(then, tag)),
+            }
+        }
+        Ok(())
+    }
+
     /// From here on it waits for nobody once the others are too few to take anything of a home that
     /// a group keeps.
     fn look_around(&self) {

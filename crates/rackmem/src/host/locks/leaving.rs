@@ -20,12 +20,13 @@ const WINDOW: usize = 64;
 pub(crate) const PAUSES: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(16)];
 
 impl Locks {
-    /// Those of other nodes that this one has used.
+    /// Those of other nodes that this one has used, and whose homes are there.
     fn abroad(&self) -> Vec<Arc<Cell>> {
         let mut cells = self.all();
         cells.retain(|cell| {
             let used = |state: &mut State| !state.lock.is_over() && state.lock.used();
-            !self.is_home(cell.tag) && self.look(cell, used)
+            let home = cell.tag.home();
+            !self.is_home(cell.tag) && !self.standing.has_gone(home) && self.look(cell, used)
         });
         cells
     }
@@ -82,7 +83,7 @@ fn ask_until(
     let mut pause = PAUSES[0];
     loop {
         ask(access, &left, None);
-        left.retain(|cell| !done(cell));
+        left.retain(|cell| !done(cell) && !access.standing.has_gone(cell.tag.home()));
         let nobody = access.standing.is_over();
         if left.is_empty() || nobody || began.elapsed() >= patience {
             return left.is_empty();
