@@ -194,7 +194,7 @@ fn show_groups(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
         ("line", Align::Right),
         ("config", Align::Right),
         ("majority", Align::Right),
-        ("counting", Align::Left),
+        ("answering", Align::Left),
         ("writes", Align::Left),
         ("durability", Align::Left),
         ("node", Align::Right),
@@ -207,12 +207,12 @@ fn show_groups(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
             group.line.to_string(),
             group.config.to_string(),
             group.needed.to_string(),
-            format!("{} of {}", counting(group), group.wanted),
+            format!("{} of {}", answering(group), group.wanted),
             way(group).to_owned(),
             group.durability.to_string(),
         ];
         for (nth, copy) in group.copies.iter().enumerate() {
-            let [bytes, line, config, needed, counting, writes, durability] =
+            let [bytes, line, config, needed, answering, writes, durability] =
                 numbers.each_ref().map(|text| match nth {
                     0 => text.as_str(),
                     _ => "",
@@ -225,7 +225,7 @@ fn show_groups(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
                 line,
                 config,
                 needed,
-                counting,
+                answering,
                 writes,
                 durability,
                 &node,
@@ -355,6 +355,11 @@ fn counting(group: &GroupStatus) -> usize {
     group.copies.iter().filter(|copy| copy.counts).count()
 }
 
+/// How many of them a majority can be had with just now.
+fn answering(group: &GroupStatus) -> usize {
+    group.copies.iter().filter(|copy| copy.answers()).count()
+}
+
 /// How many rounds of the members a write takes, and who counts their answers.
 fn way(group: &GroupStatus) -> &'static str {
     match (group.through_switch, group.one_round) {
@@ -422,6 +427,7 @@ fn group_object(group: &GroupStatus) -> Value {
         "config": group.config,
         "majority": group.needed,
         "counting": counting(group),
+        "answering": answering(group),
         "wanted": group.wanted,
         "durability": group.durability.name(),
         "through_switch": group.through_switch,

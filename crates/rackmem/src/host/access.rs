@@ -240,8 +240,26 @@ impl Access {
         let mut seen = None;
         match self.alive_now(tag, &mut seen) {
             Some(alive) => alive,
-            None => self.await_alive(tag, seen),
+            None => self.await_known(|| self.alive_now(tag, &mut seen)),
         }
+    }
+
+    /// Waits until a node is a member, or this one lives by all that the members had agreed on when
+    /// it was asked. The incarnation of that member.
+    pub fn member(&self, node: NodeId) -> Result<u32, AccessError> {
+        let standing = &self.standing;
+        let mut seen = None;
+        self.await_known(|| {
+            if standing.is_fenced() {
+                return Some(Err(RackError::Fenced.into()));
+            }
+            if standing.live(node) {
+                return Some(Ok(standing.incarnation(node)));
+            }
+            seen = seen.or_else(|| standing.looked());
+            let late = seen.is_some_and(|seen| !standing.has_caught_up(seen));
+            (!late).then(|| Err(RackError::NodeLost { node }.into()))
+        })
     }
 
     /// The same, if it is known: `None` until this node has heard of that life of the home, or
@@ -310,12 +328,16 @@ impl Access {
         u64::from(self.standing.incarnation(node)) > tag.offset() / self.span
     }
 
+    /// Waits until something about the members is known.
     #[cold]
-    fn await_alive(&self, tag: Tag, mut seen: Option<Looked>) -> Result<(), AccessError> {
+    fn await_known<R>(
+        &self,
+        mut known: impl FnMut() -> Option<Result<R, AccessError>>,
+    ) -> Result<R, AccessError> {
         let mut backoff = Backoff::new(self.patience);
         loop {
-            if let Some(alive) = self.alive_now(tag, &mut seen) {
-                return alive;
+            if let Some(known) = known() {
+                return known;
             }
             if self.closed.load(Ordering::Relaxed) {
                 return Err(RackError::Closed.into());

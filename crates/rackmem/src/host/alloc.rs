@@ -270,11 +270,9 @@ impl Allocator {
         calls: &mut Calls,
         what: What,
     ) -> Result<Grant, AllocError> {
+        let incarnation = access.member(number)?;
         calls.last = stream(calls.last).next().number;
-        calls.open = Some(Open {
-            incarnation: access.standing.incarnation(number),
-            what,
-        });
+        calls.open = Some(Open { incarnation, what });
         self.run(access, number, calls)
     }
 

@@ -43,6 +43,15 @@ pub struct CopyStatus {
     pub store: Option<CopyStore>,
 }
 
+impl CopyStatus {
+    /// Whether a majority can be had with it just now: it counts, its node is live, and it has said
+    /// of no damage that has ended it.
+    pub fn answers(&self) -> bool {
+        let over = matches!(self.store, Some(CopyStore::Ended | CopyStore::Missing));
+        self.counts && self.live && !over
+    }
+}
+
 /// How far a sweep through coherent memory with copies is. After each change of the rack's members
 /// the node that serves the memory goes through all of it, so that each copy has what a majority
 /// has: some blocks at a time, and fewer while there is other work.

@@ -5,8 +5,8 @@ use crate::members::Cluster;
 use crate::{LONG, eventually};
 use rackmem::membership::{self, Store};
 use rackmem::{
-    CopyStore, Durability, Error, GroupStatus, Node, RegionError, RegionSpec, Replicated,
-    StoreError,
+    CopyStatus, CopyStore, Durability, Error, GroupStatus, Node, RegionError, RegionSpec,
+    Replicated, StoreError,
 };
 use std::path::{Path, PathBuf};
 
@@ -124,20 +124,24 @@ fn a_copy_whose_folder_is_gone_fills_before_it_counts() {
 
 /// What is damaged, and what is another rack's, answers nothing and says why; the others go on, and
 /// a person gives the copy to the node's present life.
+/// Changes a bit of a copy's journal, in front of what was written last.
+pub fn damage(folder: &Path) {
+    let files = std::fs::read_dir(folder).unwrap().flatten();
+    let mut journals =
+        files.filter(|file| file.file_name().to_string_lossy().starts_with("journal"));
+    let journal = journals.next().unwrap().path();
+    let mut bytes = std::fs::read(&journal).unwrap();
+    bytes[200] ^= 1;
+    std::fs::write(&journal, bytes).unwrap();
+}
+
 #[test]
 fn a_damaged_store_and_one_of_another_rack_do_not_count() {
     let cluster = durable("damaged", "replace_after = '0s'\n");
     write_some(&cluster, Durability::Sync);
     let other = durable("other", "");
     write_some(&other, Durability::Sync);
-    let damaged = folders(&cluster, 1).remove(0);
-    let journal = std::fs::read_dir(&damaged).unwrap().flatten();
-    let mut journal =
-        journal.filter(|file| file.file_name().to_string_lossy().starts_with("journal"));
-    let journal = journal.next().unwrap().path();
-    let mut bytes = std::fs::read(&journal).unwrap();
-    bytes[200] ^= 1;
-    std::fs::write(&journal, bytes).unwrap();
+    damage(&folders(&cluster, 1)[0]);
     let foreign = folders(&cluster, 2).remove(0);
     let aside = foreign.with_file_name("aside");
     std::fs::rename(&foreign, &aside).unwrap();
@@ -157,6 +161,7 @@ fn a_damaged_store_and_one_of_another_rack_do_not_count() {
     assert!(matches!(*other, StoreError::Other { .. }), "{other}");
     let seen = group(&nodes[1]).unwrap();
     assert_eq!(seen.copies[1].store, Some(CopyStore::Ended));
+    assert!(!seen.copies[1].answers());
     drop(racks);
     // Another copy's, under this one's name.
     assert!(foreign.exists(), "what is another rack's is never removed");
@@ -180,7 +185,7 @@ fn a_damaged_store_and_one_of_another_rack_do_not_count() {
     membership::replace(&store, "ledger", (1, 1), wait).unwrap();
     eventually("the damaged copy was made anew", || {
         let group = group(&nodes[0]);
-        group.is_some_and(|it| it.copies.iter().all(|copy| copy.counts) && it.copies[1].life > 1)
+        group.is_some_and(|it| it.copies.iter().all(CopyStatus::answers) && it.copies[1].life > 1)
     });
     eventually("the damaged store is removed", || {
         let left = folders(&cluster, 1);

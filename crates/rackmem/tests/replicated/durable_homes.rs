@@ -1,13 +1,16 @@
 //! Coherent memory, objects and locks whose copies are durable: all processes end, and a rack that
 //! starts again has what had returned.
 
-use crate::durable::durable;
-use crate::eventually;
+use crate::durable::{damage, durable, folders};
 use crate::homes::{BLOCK, spec};
 use crate::members::Cluster;
+use crate::{LONG, eventually};
 use rackmem::locked::{Content, Mutex};
 use rackmem::object::{Map, MapSpec, Object, ObjectRef};
-use rackmem::{AccessError, Contract, Durability, Node, Rack, Region, RegionSpec, Survives};
+use rackmem::{
+    AccessError, Contract, CopyStatus, Durability, Node, Rack, Region, RegionSpec, Survives,
+    membership,
+};
 
 const NODES: usize = 3;
 const LIVES: u64 = 3;
@@ -80,6 +83,40 @@ fn of_memory_whose_rest_survives_what_was_at_rest_is_there() {
             put(&region, 0, life + 1);
             eventually("it goes home", || node.evict(region.addr()).is_ok());
             put(&region, 1, life + 1);
+        });
+    }
+}
+
+/// A copy whose journal is damaged does not count: what the other two have is there, and is written
+/// on. It is made anew, and stands in for another one that is damaged then.
+#[test]
+fn copies_whose_journals_are_damaged_are_made_anew() {
+    let cluster = durable("homes-damaged", "replace_after = '0s'\n");
+    let spec = spec("pages", 20, Survives::Writes).durability(Durability::Sync);
+    for (life, damaged) in [None, Some(1), Some(2)].into_iter().enumerate() {
+        if let Some(node) = damaged {
+            damage(&folders(&cluster, node)[0]);
+        }
+        let (_racks, nodes) = cluster.nodes(NODES);
+        let region = nodes[life].create_region(&spec).unwrap();
+        if let Some(node) = damaged {
+            eventually("its process says so", || {
+                !nodes[node].ended_copies().is_empty()
+            });
+        }
+        for block in 0..20 {
+            let was = life.checked_sub(1).map_or(0, |last| 100 * last + block);
+            assert_eq!(get(&region, block), was as u64, "life {life}");
+            put(&region, block, (100 * life + block) as u64);
+        }
+        let Some(node) = damaged else {
+            continue;
+        };
+        let same = (node as u16, node as u16);
+        membership::replace(&cluster.store(), "pages", same, LONG).unwrap();
+        eventually("it is made anew", || {
+            let copies = nodes[node].groups().remove(0).copies;
+            copies[node].life > 1 && copies.iter().all(CopyStatus::answers)
         });
     }
 }
