@@ -28,13 +28,18 @@ fn what_is_home_stays_whoever_dies() {
     let CopiesSeen {
         placed,
         came_home,
+        side_by_side,
         keepers_died,
         replaced,
         reverted,
         untold,
         removals: _,
     } = sum;
-    for seen in [placed, came_home, keepers_died, replaced, reverted, untold] {
+    let homes = [placed, came_home, side_by_side];
+    for seen in homes
+        .into_iter()
+        .chain([keepers_died, replaced, reverted, untold])
+    {
         assert!(seen > 0, "{sum:?}");
     }
 }
@@ -87,6 +92,12 @@ const CAUGHT: [(Mutation, Faults, Failures, &str); Mutation::OF_COPIES.len()] = 
         Mutation::Node(Defect::SayHomeEarly),
         Faults::NONE,
         Failures::NONE,
+        "home is current",
+    ),
+    (
+        Mutation::Node(Defect::TakeTurnsTogether),
+        Faults::NONE,
+        DEATHS,
         "home is current",
     ),
     (

@@ -65,6 +65,12 @@ impl<O> Operands<O> {
         self.at(slot).outcome = Some(outcome);
     }
 
+    /// Whether it has ended, and nobody has taken what came of it.
+    pub fn has_ended(&self, slot: u8) -> bool {
+        let operand = self.0.get(usize::from(slot));
+        operand.is_some_and(|operand| operand.outcome.is_some())
+    }
+
     /// What came of it, once it has ended.
     pub fn take(&mut self, slot: u8) -> Option<(O, Vec<u8>)> {
         let operand = self.0.get_mut(usize::from(slot))?;

@@ -166,6 +166,8 @@ defects! {
     StayInPlace,
     /// A keeper says that a block is home before a majority has it.
     SayHomeEarly,
+    /// A keeper serves packets about one block side by side.
+    TakeTurnsTogether,
     /// A node that hears of a removal keeps its copies of the region.
     KeepRemoved,
     /// A block that comes when its node has heard of the removal stays.

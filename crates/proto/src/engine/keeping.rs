@@ -198,7 +198,7 @@ impl InPlace {
 pub enum Way {
     /// Whoever has it, as all packets are.
     AtOnce,
-    /// It has its turn ([`KeptTurn`]), one after the other.
+    /// It has its turn ([`KeptTurn`]), beside those about other things ([`super::turns`]).
     ByTurn,
     /// Nobody: it comes again.
     Nobody,

@@ -12,6 +12,7 @@
 //! | what does a cache do for others, and what does it keep because packets are lost? | [`Copies`] |
 //! | what does a home do with a packet's bytes? | [`Home`] |
 //! | what waits for a majority, where a group keeps a home? | [`keeping`] |
+//! | and what is served side by side meanwhile? | [`turns`] |
 //! | what does a node do with copies whose region is removed? | [`hear`], [`install`] |
 //! | what does a node tell the shadow of the switch? | [`Migrating`] |
 //! | what does a node do when an epoch begins? | [`Recovery`] |
@@ -48,6 +49,7 @@ mod removing;
 mod replicated;
 mod rescuing;
 mod single;
+pub mod turns;
 
 pub use access::{Access, Do, Entries, Plan, Purpose, Then, plan};
 pub use bounded::{BOUNDED, Bounded, BoundedHost};

@@ -11,12 +11,18 @@
 //! | a packet about a block | is served |
 //! |---|---|
 //! | that is in place, and brings no bytes home | at once, by the thread that has it |
-//! | that is not in place, or comes home | by the thread of this ([`run`]), one after the other |
-//! | where packets are calls | by the thread that sends, which waits |
+//! | that is not in place, or comes home | in its turn, by a thread of this ([`run`]) |
+//! | where packets are calls | in its turn, by the thread that sends, which waits |
 //!
-//! What nobody needs is put in place by the way, when the thread has nothing else to do or has
-//! served some packets: the sweep ([`Sweep`]). So every copy has what was written before a death,
-//! also one that was late for it, and not only those of a majority.
+//! A turn waits for a majority, and where copies are durable for their syncs. Those about different
+//! blocks are under way at a time, and share both; those about one block are one after the other
+//! ([`Turns`] says why, and how many there are). So the first of these threads has others beside it
+//! once this node is the keeper of something; where the system gives none, it serves all.
+//!
+//! What nobody needs is put in place by the way, when the first thread has nothing else to do or
+//! some packets have been served: the sweep ([`Sweep`]), which has a turn for each block. So every
+//! copy has what was written before a death, also one that was late for it, and not only those of a
+//! majority.
 //!
 //! Which epoch a write is of, and who takes it, `rackmem_proto::abd` decides, as for the table of
 //! names ([`super::names`]). Why this is enough is `docs/decisions/0037-homes-that-groups-keep.md`.
@@ -26,7 +32,7 @@ use crate::error::AccessError;
 use crate::host::agents::Agents;
 use crate::host::inner::NodeInner;
 use crate::host::kept_objects;
-use crate::host::names::{Came, Carried, Held, Send, WAITING};
+use crate::host::names::{Came, Carried, Held, Send};
 use crate::host::replicated::apart;
 use crate::membership::Group;
 use rackmem_fabric::{Body, Net, Nobody, Port, Receiver, Whole, words};
@@ -34,36 +40,58 @@ use rackmem_proto::abd::{Command, GROUPS, first_line};
 use rackmem_proto::engine::keeping::{
     self, AtKeeper, InPlace, KeptBy, KeptStep, KeptTurn, Sweep, Way,
 };
+use rackmem_proto::engine::turns::{AT_ONCE, About, Turns, WAITING};
 use rackmem_proto::engine::{self, KeptCopies};
 use rackmem_proto::flowcc::{KeptBlocks, LocalStatus, Whereabouts};
 use rackmem_proto::membership::{KeptAs, Survives};
 use rackmem_proto::sabre::Laid;
-use rackmem_proto::wire::{Dest, Header, HomeId, Kind, Own, RequesterId, Seq, Tag};
-use std::collections::VecDeque;
+use rackmem_proto::wire::{Dest, Header, HomeId, Kind, NodeId, Own, RequesterId, Seq, Tag};
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Relaxed, SeqCst},
     fence,
 };
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-/// How often to look whether the rack is closed.
+/// How often the first thread looks whether the rack is closed.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often the others look. They are told by the first one.
+const LOOK_TOO: Duration = Duration::from_secs(1);
 
 /// Blocks that are swept between two packets, when none waits.
 const SWEPT: usize = 32;
 /// Packets that are served between two blocks that are swept, when many wait.
-const SERVED: usize = 32;
+const SERVED: u32 = 32;
 /// How long the copies of a block may take to answer the sweep: packets wait meanwhile.
 const SWEEP_PATIENCE: Duration = Duration::from_millis(200);
 /// After a group whose copies do not answer, and before the sweep looks for more to do.
 const SWEEP_REST: Duration = Duration::from_secs(2);
 
+/// A turn: it ends when this does.
+struct UnderWay<'a> {
+    kept: &'a Kept,
+    about: About,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let mut turns = self.kept.turns();
+        turns.end(self.about);
+        // This thread may sweep before it looks for what could not begin until now.
+        if !turns.none_wait() {
+            self.kept.came.notify_one();
+        }
+        if self.kept.await_turns.load(Relaxed) > 0 {
+            self.kept.ended.notify_all();
+        }
+    }
+}
+
 /// A node's part.
 pub(crate) struct Kept {
     block: u64,
-    /// Packets can be lost, and a thread of this serves what waits.
+    /// Packets can be lost, and threads of this serve what waits.
     lossy: bool,
     /// Homes that there are, and those whose writes all survive, by group.
     there: AtomicU32,
@@ -73,13 +101,19 @@ pub(crate) struct Kept {
     begin: [AtomicU64; GROUPS],
     end: [AtomicU64; GROUPS],
     in_place: Mutex<InPlace>,
-    waiting: Mutex<VecDeque<Came>>,
-    changed: Condvar,
+    /// The packets that wait, and what turns are under way.
+    turns: Mutex<Turns<Carried>>,
+    /// A packet waits that may be served: for a thread that has nothing to do.
+    came: Condvar,
+    /// A turn has ended: for threads whose packets are calls, of which so many wait. They count
+    /// themselves behind the lock of turns.
+    ended: Condvar,
+    await_turns: AtomicU32,
+    /// Packets that have had their turns.
+    served: AtomicU32,
     /// What may leave: with the agents' thread, since only that reaches requesters on every
     /// network.
     leaving: Mutex<Vec<Send>>,
-    /// Where packets are calls, one is served at a time.
-    turns: Mutex<()>,
     node: OnceLock<Weak<NodeInner>>,
 }
 
@@ -94,10 +128,12 @@ impl Kept {
             begin: [const { AtomicU64::new(0) }; GROUPS],
             end: [const { AtomicU64::new(0) }; GROUPS],
             in_place: Mutex::new(InPlace::new(block, epoch)),
-            waiting: Mutex::default(),
-            changed: Condvar::new(),
-            leaving: Mutex::default(),
             turns: Mutex::default(),
+            came: Condvar::new(),
+            ended: Condvar::new(),
+            await_turns: AtomicU32::new(0),
+            served: AtomicU32::new(0),
+            leaving: Mutex::default(),
             node: OnceLock::new(),
         }
     }
@@ -170,6 +206,10 @@ impl Kept {
         self.in_place.lock().whole()
     }
 
+    fn turns(&self) -> MutexGuard<'_, Turns<Carried>> {
+        self.turns.lock().whole()
+    }
+
     fn is_in_place(&self, tag: Tag, epoch: u32) -> bool {
         self.in_place().has(tag, epoch)
     }
@@ -182,7 +222,7 @@ impl Kept {
     /// The rack is in this epoch: nothing is in place.
     pub fn enter(&self, epoch: u32) {
         self.in_place().enter(epoch, None);
-        self.waiting.lock().whole().clear();
+        self.turns().enter();
     }
 
     /// The home that a group keeps is as this row of the rack's groups says.
@@ -257,18 +297,16 @@ impl Kept {
             Way::Nobody => return true,
             Way::ByTurn => {}
         }
-        let (header, body) = (*header, Carried::of(body));
         if !self.lossy {
+            let (header, body) = (*header, Carried::of(body));
             let sends = self.turn_at_once(net, &Came { header, body });
             for (to, header, body) in &sends {
                 net.send(*to, header, body.body(), reply);
             }
             return true;
         }
-        let mut waiting = self.waiting.lock().whole();
-        if waiting.len() < WAITING {
-            waiting.push_back(Came { header, body });
-            self.changed.notify_all();
+        if self.turns().wait(header, || Carried::of(body)) {
+            self.came.notify_one();
         }
         true
     }
@@ -277,8 +315,22 @@ impl Kept {
         let Some(node) = self.node.get().and_then(Weak::upgrade) else {
             return Vec::new();
         };
-        let _alone = self.turns.lock().whole();
+        let _turn = self.await_turn(About::of(&came.header));
         apart(|| self.turn(&node, came, net)).unwrap_or_default()
+    }
+
+    /// Waits until a turn about this can begin. What is under way ends: it waits for copies only.
+    fn await_turn(&self, about: About) -> UnderWay<'_> {
+        if !self.turns().begin_about(about) {
+            rackmem_fabric::awake::sleeps();
+            let mut turns = self.turns();
+            self.await_turns.fetch_add(1, Relaxed);
+            while !turns.begin_about(about) {
+                turns = self.ended.wait(turns).whole();
+            }
+            self.await_turns.fetch_sub(1, Relaxed);
+        }
+        UnderWay { kept: self, about }
     }
 
     /// Sends what may leave.
@@ -289,17 +341,44 @@ impl Kept {
         }
     }
 
-    /// The next packet, if one comes in this time.
-    fn next(&self, within: Duration) -> Option<Came> {
-        let mut waiting = self.waiting.lock().whole();
-        if waiting.is_empty() && !within.is_zero() {
-            waiting = self.changed.wait_timeout(waiting, within).whole().0;
+    /// This may leave: the agents' thread is told.
+    fn lets_leave(&self, me: NodeId, sends: Vec<Send>, port: &Shared) {
+        let mut leaving = self.leaving.lock().whole();
+        // What finds no room is asked for again.
+        if leaving.len() < WAITING {
+            leaving.extend(sends);
         }
-        waiting.pop_front()
+        drop(leaving);
+        // A packet that says nothing, for this node's agents.
+        let id = RequesterId { node: me, slot: 0 };
+        let header = Header::request(Kind::AbdConfig, 0, first_line(0), id, Seq(0));
+        let nothing = Own::default().to_bytes();
+        let (to, body) = (Dest::Agent(me), Body::Bytes(&nothing));
+        port.send(to, &header, body, &mut Nobody);
+    }
+
+    /// The next packet, if one comes in this time and the rack is open, and its turn.
+    fn next(&self, node: &NodeInner, within: Duration) -> Option<(UnderWay<'_>, Came)> {
+        let mut turns = self.turns();
+        let mut next = turns.begin(None);
+        if next.is_none() && !within.is_zero() && !node.closed.load(SeqCst) {
+            turns = self.came.wait_timeout(turns, within).whole().0;
+            next = turns.begin(None);
+        }
+        let (header, body) = next?;
+        let about = About::of(&header);
+        Some((UnderWay { kept: self, about }, Came { header, body }))
+    }
+
+    /// The rack is closed: threads that have nothing to do look.
+    fn ends(&self) {
+        // Who has looked before has this lock until it waits.
+        let _turns = self.turns();
+        self.came.notify_all();
     }
 
     fn is_idle(&self) -> bool {
-        self.waiting.lock().whole().is_empty()
+        self.turns().none_wait()
     }
 
     /// How far the sweep of a home is; none where this node is not the keeper.
@@ -312,7 +391,7 @@ impl Kept {
 
     /// Goes through a block that no packet has been about since the epoch began. What has never
     /// been written stays as it is, and takes no memory. False: there is nothing more to do, or its
-    /// copies do not answer.
+    /// copies do not answer. One that a packet is just about is gone through later.
     fn sweep(&self, node: &NodeInner) -> bool {
         let agents = &node.access.agents;
         let epoch = agents.standing.epoch();
@@ -322,6 +401,11 @@ impl Kept {
         let Some(tag) = self.in_place().to_sweep(epoch) else {
             return false;
         };
+        let about = About::Block(tag);
+        if !self.turns().begin_about(about) {
+            return true;
+        }
+        let _turn = UnderWay { kept: self, about };
         let frozen = {
             let home = agents.homes[agents.shards.of(tag)].lock().whole();
             home.agent.frozen()
@@ -503,51 +587,78 @@ pub(super) fn goes_on(node: &NodeInner, epoch: u32) -> bool {
     standing.epoch() == epoch && !standing.is_fenced() && !node.closed.load(SeqCst)
 }
 
-/// Serves what waits, until the rack is closed or gone, and sweeps by the way.
-pub(crate) fn run(node: &Weak<NodeInner>, port: &dyn Port) {
-    let (mut served, mut rests) = (0, Instant::now());
-    while let Some(node) = node.upgrade().filter(|node| !node.closed.load(SeqCst)) {
-        let kept = &node.access.agents.kept;
-        let sweeps = kept.has_any() && rests <= Instant::now();
-        let within = if served == 0 || !sweeps {
-            LOOK
-        } else {
-            Duration::ZERO
-        };
-        let Some(came) = kept.next(within) else {
-            served = 0;
-            let swept = (0..SWEPT).take_while(|_| sweeps && kept.is_idle() && kept.sweep(&node));
-            if sweeps && swept.count() < SWEPT && kept.is_idle() {
+/// The port of these threads, which they seldom use: only one at a time.
+struct Shared(Mutex<Box<dyn Port>>);
+
+impl Net for Shared {
+    fn send(&self, to: Dest, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
+        self.0.lock().whole().send(to, header, body, reply);
+    }
+
+    fn segment(&self, block: usize) -> usize {
+        self.0.lock().whole().segment(block)
+    }
+}
+
+fn open(node: &Weak<NodeInner>) -> Option<Arc<NodeInner>> {
+    node.upgrade().filter(|node| !node.closed.load(SeqCst))
+}
+
+/// Serves what waits, until the rack is closed or gone, and sweeps by the way: the first thread.
+pub(crate) fn run(node: &Weak<NodeInner>, name: &str, port: Box<dyn Port>) {
+    let port = Shared(Mutex::new(port));
+    std::thread::scope(|threads| {
+        let (mut alone, mut swept_at, mut rests) = (true, 0, Instant::now());
+        let mut busy = false;
+        while let Some(node_now) = open(node) {
+            let kept = &node_now.access.agents.kept;
+            let keeps = node_now.access.standing.keeper() == Some(node_now.id);
+            if alone && keeps && kept.has_any() {
+                alone = false;
+                for nth in 1..AT_ONCE {
+                    let thread = std::thread::Builder::new().name(format!("{name}-{nth}"));
+                    // Where the system refuses, there are fewer.
+                    let _ = thread.spawn_scoped(threads, || serve(node, &port));
+                }
+            }
+            let sweeps = kept.has_any() && rests <= Instant::now();
+            let within = if busy && sweeps { Duration::ZERO } else { LOOK };
+            busy = serve_next(&node_now, within, &port);
+            let sweep = || sweeps && kept.sweep(&node_now);
+            let swept = match busy {
+                true if kept.served.load(Relaxed).wrapping_sub(swept_at) < SERVED => continue,
+                true => sweep(),
+                false => (0..SWEPT).take_while(|_| kept.is_idle() && sweep()).count() == SWEPT,
+            };
+            swept_at = kept.served.load(Relaxed);
+            if sweeps && !swept && (busy || kept.is_idle()) {
                 rests = Instant::now() + SWEEP_REST;
             }
-            continue;
-        };
-        served += 1;
-        if sweeps && served % SERVED == 0 && !kept.sweep(&node) {
-            rests = Instant::now() + SWEEP_REST;
         }
-        let sends = kept.turn(&node, &came, port).unwrap_or_default();
-        if sends.is_empty() {
-            continue;
-        }
-        let mut leaving = kept.leaving.lock().whole();
-        // What finds no room is asked for again.
-        if leaving.len() < WAITING {
-            leaving.extend(sends);
-        }
-        drop(leaving);
-        // A packet that says nothing, for this node's agents.
-        let me = RequesterId {
-            node: node.id,
-            slot: 0,
-        };
-        let header = Header::request(Kind::AbdConfig, 0, first_line(0), me, Seq(0));
-        let nothing = Own::default().to_bytes();
-        port.send(
-            Dest::Agent(node.id),
-            &header,
-            Body::Bytes(&nothing),
-            &mut Nobody,
-        );
+        let node = node.upgrade();
+        node.iter().for_each(|node| node.access.agents.kept.ends());
+    });
+}
+
+/// Serves what waits, until the rack is closed or gone.
+fn serve(node: &Weak<NodeInner>, port: &Shared) {
+    while let Some(node) = open(node) {
+        serve_next(&node, LOOK_TOO, port);
     }
+}
+
+/// Serves the next packet, if one comes in this time. Whether one has.
+fn serve_next(node: &NodeInner, within: Duration, port: &Shared) -> bool {
+    let kept = &node.access.agents.kept;
+    let Some((turn, came)) = kept.next(node, within) else {
+        return false;
+    };
+    let sends = kept.turn(node, &came, port).unwrap_or_default();
+    kept.served.fetch_add(1, Relaxed);
+    if !sends.is_empty() {
+        kept.lets_leave(node.id, sends, port);
+    }
+    // Not before: what the next one about this says leaves behind it.
+    drop(turn);
+    true
 }

@@ -477,6 +477,17 @@ thread_local! {
 /// Numbers threads in the order in which they first miss.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
+fn home_slot() -> usize {
+    HOME_SLOT.with(|slot| match slot.get() {
+        Some(slot) => slot,
+        None => {
+            let fresh = THREADS.fetch_add(1, Relaxed) % MAX_REQUESTERS;
+            slot.set(Some(fresh));
+            fresh
+        }
+    })
+}
+
 /// A requester that this thread has for itself.
 pub(crate) struct Borrowed<'a>(Held<'a, Slot>);
 
@@ -551,21 +562,13 @@ impl Requesters {
     /// A requester of this node: the thread's own, or the next free one,
     /// or the thread's own once it is free.
     pub fn borrow(&self) -> Result<Borrowed<'_>, RackError> {
-        let home = HOME_SLOT.with(|slot| match slot.get() {
-            Some(slot) => slot,
-            None => {
-                let fresh = THREADS.fetch_add(1, Relaxed) % MAX_REQUESTERS;
-                slot.set(Some(fresh));
-                fresh
-            }
-        });
-        let (slot, held) = self.slots.take(home);
+        let (slot, held) = self.slots.take(home_slot());
         self.fill(slot, held)
     }
 
     /// The thread's own, or another one, if one is free.
     pub fn borrow_free(&self) -> Option<Result<Borrowed<'_>, RackError>> {
-        let home = HOME_SLOT.with(Cell::get).unwrap_or(0);
+        let home = home_slot();
         let from_home = (0..MAX_REQUESTERS).map(|step| (home + step) % MAX_REQUESTERS);
         let mut free = from_home.filter_map(|at| Some((at, self.slots.try_at(at)?)));
         let (slot, held) = free.next()?;

@@ -559,7 +559,7 @@ impl Rack {
         self.keep_requesters(id)
     }
 
-    /// What waits for a majority, about memory that groups keep, has a thread.
+    /// What waits for a majority, about memory that groups keep, has threads.
     fn keep_homes(&mut self, id: NodeId) -> Result<(), OpenError> {
         let Some(node) = self.nodes.last().map(|node| &node.inner) else {
             return Ok(());
@@ -569,9 +569,10 @@ impl Rack {
         }
         let port = node.access.requesters.open_port()?;
         let node = Arc::downgrade(node);
+        let name = format!("rackmem-homes-{id}");
         let keeper = std::thread::Builder::new()
-            .name(format!("rackmem-homes-{id}"))
-            .spawn(move || kept::run(&node, &*port))?;
+            .name(name.clone())
+            .spawn(move || kept::run(&node, &name, port))?;
         self.keepers.push(keeper);
         Ok(())
     }

@@ -190,6 +190,57 @@ fn threads_of_a_closed_rack_end_with_it() {
     }
 }
 
+/// What waits for a majority of one region's copies, because two have died and nobody has noticed,
+/// keeps nothing waiting that is about another region: both are served by the same node.
+#[test]
+fn a_region_without_a_majority_keeps_no_other_one_waiting() {
+    // Longer than the test is patient.
+    const PATIENT: &str = "lease = '65s'\npatience = '900s'\n";
+    for fabric in NETWORKS {
+        let cluster = Cluster::new("beside", fabric, 5, PATIENT);
+        let (mut racks, nodes) = cluster.nodes(5);
+        let made = |name: &str, on| {
+            let spec = spec(name, 2, Survives::Writes).on(on);
+            nodes[4].create_region(&spec).unwrap()
+        };
+        let (dead, live) = (made("dead", 1), made("live", 3));
+        let members = |name: &str| {
+            let all = nodes[4].groups();
+            let group = all.iter().find(|group| group.name == name).unwrap();
+            let members: Vec<u16> = group.copies.iter().map(|copy| copy.node).collect();
+            members
+        };
+        assert_eq!(members("dead")[..2], [1, 2]);
+        assert!(!members("live").iter().any(|node| [1, 2].contains(node)));
+        put(&dead, 0, 1);
+        put(&live, 0, 1);
+        (racks[1], racks[2]) = (None, None);
+        let written = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            // Closed also if this fails: nobody else ends what waits.
+            let open = std::mem::take(&mut racks);
+            // One that is in place comes home, and one is to be put in place.
+            let waits = [0, 1].map(|block| {
+                let dead = &dead;
+                scope.spawn(move || dead.write(block * BLOCK, &[7; 8]))
+            });
+            scope.spawn(|| {
+                for value in 2..100 {
+                    put(&live, 0, value);
+                    put(&live, 1, value);
+                    written.store(value, SeqCst);
+                }
+            });
+            eventually("the other region is used", || written.load(SeqCst) == 99);
+            assert!(!waits.iter().any(|wait| wait.is_finished()), "{fabric}");
+            drop(open);
+            for wait in waits {
+                assert!(wait.join().unwrap().is_err(), "{fabric}");
+            }
+        });
+    }
+}
+
 /// A node that is back has not begun the epoch that it has come into, and has kept nothing in the
 /// one before: while the rack waits for a dead member it serves nothing, even to itself.
 #[test]

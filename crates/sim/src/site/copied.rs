@@ -1,6 +1,7 @@
 //! Homes that groups keep, at a node of a world: its copies of lines, and what it does as the
-//! rack's keeper. The turns of packets are the library's ([`KeptTurn`]); here they go on when an
-//! operation on a line ends, where the library's thread waits for it.
+//! rack's keeper. The turns of packets are the library's ([`KeptTurn`]), and so is which of them
+//! are under way at a time ([`Turns`]); here they go on when an operation on a line ends, where a
+//! thread of the library waits for it.
 
 use super::{Deed, Form, Load, Site, Speaks};
 use crate::world::block::{BLOCK_BYTES, Block, LINE, line, of_line, to_line};
@@ -10,20 +11,14 @@ use rackmem_proto::call::Parcel;
 use rackmem_proto::engine::keeping::{
     AtKeeper, InPlace, KeptBy, KeptStep, KeptTurn, Way, rescues, way,
 };
+use rackmem_proto::engine::turns::{AT_ONCE, About, Turns};
 use rackmem_proto::engine::{self, FlowCc, Gcp, Host, Replicated, ReplicatedHost};
 use rackmem_proto::flowcc::{KeptBlocks, Whereabouts};
 use rackmem_proto::wire::{Header, NodeId, OWN_LEN, Own, Record, Tag};
-use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Packets that wait for a majority.
-const WAITING: usize = 1024;
-/// The slot of a node's operations on lines.
-const KEEPER: u8 = 0;
 /// Bytes of a packet: a line comes in four.
 const ROOM: usize = OWN_LEN + LINE as usize / 4;
-
-type Packet = (Header, Rc<[u64]>);
 
 /// How a block has come to a keeper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,9 +52,12 @@ pub struct Copied {
     pub memory: ReplicatedMemory,
     /// Which blocks are in place, where it is the keeper.
     pub in_place: InPlace,
-    waiting: VecDeque<Packet>,
-    turn: Option<Turn>,
+    turns: Turns<Rc<[u64]>>,
+    /// Those that are under way, each by the slot of its operations on lines.
+    under_way: [Option<Turn>; AT_ONCE],
     effects: Vec<Effect>,
+    /// Turns that have begun beside another one.
+    pub side_by_side: u64,
     /// Blocks that it has as a majority has them from now on, and what a majority has.
     /// More may have come to the block since.
     pub news: Vec<(Tag, Came, Block)>,
@@ -74,16 +72,17 @@ impl Copied {
         Copied {
             memory,
             in_place: InPlace::new(BLOCK_BYTES, epoch),
-            waiting: VecDeque::new(),
-            turn: None,
+            turns: Turns::default(),
+            under_way: [const { None }; AT_ONCE],
             effects: Vec::new(),
+            side_by_side: 0,
             news: Vec::new(),
         }
     }
 
     /// Whether nothing waits for a majority.
     pub fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.turn.is_none()
+        self.turns.none_wait() && self.turns.none_under_way()
     }
 
     /// A section without a packet.
@@ -94,7 +93,12 @@ impl Copied {
 
     /// Begins an operation on a block's line, while the group is of the block's region: the
     /// library's `operate_in_region`. False: it is not.
-    fn begin(&mut self, tag: Tag, command: impl FnOnce(Tag) -> Command, value: Vec<u8>) -> bool {
+    fn begin(
+        &mut self,
+        (slot, tag): (u8, Tag),
+        command: impl FnOnce(Tag) -> Command,
+        value: Vec<u8>,
+    ) -> bool {
         let first = self.in_place.line(tag).map(|(_, first)| first);
         let group = tag.home().group();
         let config = group.and_then(|group| self.memory.abd.config(group));
@@ -103,8 +107,8 @@ impl Copied {
         let Some(line) = line(tag).filter(|_| of_it) else {
             return false;
         };
-        self.memory.lines.operands.begin(KEEPER, value, 0);
-        self.act(|abd, fx| abd.command(KEEPER, command(line), fx));
+        self.memory.lines.operands.begin(slot, value, 0);
+        self.act(|abd, fx| abd.command(slot, command(line), fx));
         true
     }
 
@@ -172,10 +176,8 @@ impl Site<Block, Copied> {
         self.passed = false;
         match way {
             Way::AtOnce => self.take(header, body),
-            Way::ByTurn if self.part.waiting.len() < WAITING => {
-                self.part.waiting.push_back((*header, body));
-            }
-            Way::ByTurn | Way::Nobody => {}
+            Way::ByTurn => drop(self.part.turns.wait(header, || body)),
+            Way::Nobody => {}
         }
         // What waits is for no requester.
         let passed = self.passed;
@@ -187,9 +189,13 @@ impl Site<Block, Copied> {
     pub fn enter_kept(&mut self) {
         let defect = Host::defect(self);
         self.part.in_place.enter(self.view.epoch, defect);
-        self.part.waiting.clear();
-        self.part.turn = None;
-        self.part.memory.abandon(KEEPER);
+        self.part.turns.enter();
+        for slot in 0..AT_ONCE {
+            if let Some(turn) = self.part.under_way[slot].take() {
+                self.part.turns.end(About::of(turn.turn.header()));
+            }
+            self.part.memory.abandon(slot as u8);
+        }
         if self.view.keeper() != Some(self.id) {
             self.memory.blocks.retain(|tag, _| tag.home().is_own());
         }
@@ -198,36 +204,55 @@ impl Site<Block, Copied> {
 
     /// Carries out what copies want done, and serves what waits as far as that goes by itself.
     pub fn carry_out(&mut self) {
-        if let Some(turn) = &mut self.part.turn {
+        for turn in self.part.under_way.iter_mut().flatten() {
             turn.waits = false;
         }
         loop {
-            for effect in std::mem::take(&mut self.part.effects) {
-                match effect {
-                    Effect::Send(parcel) => self.deeds.push(sent(self.id, &parcel)),
-                    Effect::Ended(slot) => {
-                        let ended = self.part.memory.lines.operands.take(slot);
-                        ended.into_iter().for_each(|ended| self.ended(ended));
-                    }
-                    Effect::Sync(..)
-                    | Effect::Stored(..)
-                    | Effect::Adopted(_)
-                    | Effect::Forgot(_)
-                    | Effect::Behind => {}
+            self.carry_out_effects();
+            let mut goes_on = false;
+            for slot in 0..AT_ONCE {
+                let turn = self.part.under_way[slot]
+                    .take()
+                    .or_else(|| self.next_turn());
+                let Some(turn) = turn else { continue };
+                if turn.asked || turn.waits {
+                    self.part.under_way[slot] = Some(turn);
+                    continue;
+                }
+                goes_on = true;
+                let about = About::of(turn.turn.header());
+                self.part.under_way[slot] = self.go_on_with(slot as u8, turn);
+                if self.part.under_way[slot].is_none() {
+                    self.part.turns.end(about);
                 }
             }
-            let turn = self.part.turn.take().or_else(|| self.next_turn());
-            let Some(turn) = turn else { return };
-            if turn.asked || turn.waits {
-                self.part.turn = Some(turn);
+            if !goes_on {
                 return;
             }
-            self.part.turn = self.go_on_with(turn);
+        }
+    }
+
+    fn carry_out_effects(&mut self) {
+        for effect in std::mem::take(&mut self.part.effects) {
+            match effect {
+                Effect::Send(parcel) => self.deeds.push(sent(self.id, &parcel)),
+                Effect::Ended(slot) => {
+                    let ended = self.part.memory.lines.operands.take(slot);
+                    ended.into_iter().for_each(|ended| self.ended(slot, ended));
+                }
+                Effect::Sync(..)
+                | Effect::Stored(..)
+                | Effect::Adopted(_)
+                | Effect::Forgot(_)
+                | Effect::Behind => {}
+            }
         }
     }
 
     fn next_turn(&mut self) -> Option<Turn> {
-        let (header, body) = self.part.waiting.pop_front()?;
+        let beside = !self.part.turns.none_under_way();
+        let (header, body) = self.part.turns.begin(Host::defect(self))?;
+        self.part.side_by_side += u64::from(beside);
         let home = &self.homes[self.shards.of(header.tag)].agent;
         let at = AtKeeper {
             epoch: self.view.epoch,
@@ -248,10 +273,10 @@ impl Site<Block, Copied> {
         })
     }
 
-    fn go_on_with(&mut self, mut turn: Turn) -> Option<Turn> {
+    fn go_on_with(&mut self, slot: u8, mut turn: Turn) -> Option<Turn> {
         match turn.step {
             KeptStep::Take(tag) => {
-                turn.asked = self.part.begin(tag, Command::Take, Vec::new());
+                turn.asked = self.part.begin((slot, tag), Command::Take, Vec::new());
                 if !turn.asked {
                     // Its region may have been removed meanwhile.
                     turn.step = turn.turn.taken(!self.part.is_here(tag));
@@ -279,7 +304,7 @@ impl Site<Block, Copied> {
                 let block = self.memory.block(tag).clone();
                 let bytes = to_line(&block);
                 turn.keeps = Some(block);
-                turn.asked = self.part.begin(tag, Command::Write, bytes);
+                turn.asked = self.part.begin((slot, tag), Command::Write, bytes);
                 turn.waits = !turn.asked;
             }
             KeptStep::Leave => {
@@ -292,8 +317,9 @@ impl Site<Block, Copied> {
     }
 
     /// An operation on a line has ended.
-    fn ended(&mut self, (outcome, value): (Outcome, Vec<u8>)) {
-        let Some(turn) = &mut self.part.turn else {
+    fn ended(&mut self, slot: u8, (outcome, value): (Outcome, Vec<u8>)) {
+        let turn = self.part.under_way.get_mut(usize::from(slot));
+        let Some(Some(turn)) = turn else {
             return;
         };
         turn.asked = false;

@@ -29,6 +29,8 @@ pub struct CopiesSeen {
     pub placed: u64,
     /// Blocks that came home, to a majority.
     pub came_home: u64,
+    /// Turns of packets that have begun while another one was under way at the same keeper.
+    pub side_by_side: u64,
     /// Keepers that died.
     pub keepers_died: u64,
     /// Members that were replaced.
@@ -46,6 +48,7 @@ impl CopiesSeen {
     pub fn add(&mut self, other: &CopiesSeen) {
         self.placed += other.placed;
         self.came_home += other.came_home;
+        self.side_by_side += other.side_by_side;
         self.keepers_died += other.keepers_died;
         self.replaced += other.replaced;
         self.reverted += other.reverted;
@@ -260,7 +263,9 @@ impl World {
     /// What a keeper has found of blocks, and what has come home.
     pub(super) fn hear_of_blocks(&mut self, id: NodeId) {
         let at = usize::from(id);
-        for (tag, came, words) in std::mem::take(&mut self.nodes[at].part.news) {
+        let part = &mut self.nodes[at].part;
+        self.copies.seen.side_by_side += std::mem::take(&mut part.side_by_side);
+        for (tag, came, words) in std::mem::take(&mut part.news) {
             let seen = &mut self.copies.seen;
             seen.placed += u64::from(came == Came::Placed);
             seen.came_home += u64::from(came == Came::Home);

@@ -238,10 +238,11 @@ impl Mutation {
     }
 
     /// Those of homes that groups keep: only worlds with copies show them.
-    pub const OF_COPIES: [Mutation; 4] = [
+    pub const OF_COPIES: [Mutation; 5] = [
         Mutation::Node(Defect::ServeUnplaced),
         Mutation::Node(Defect::StayInPlace),
         Mutation::Node(Defect::SayHomeEarly),
+        Mutation::Node(Defect::TakeTurnsTogether),
         Mutation::TellOverEpochs,
     ];
 

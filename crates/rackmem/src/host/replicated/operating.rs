@@ -7,7 +7,7 @@ use crate::host::access::Access;
 use crate::host::driving::errand::Question;
 use crate::host::here::Here;
 use crate::membership::current_view::Looked;
-use crate::ports::requester::Slot;
+use crate::ports::requester::{Borrowed, Slot};
 use rackmem_fabric::{Body, Nobody, Whole};
 use rackmem_proto::abd::{Command, Config, Effects, Outcome, Phase, Why};
 use rackmem_proto::engine::{self, ReplicatedHost};
@@ -189,7 +189,10 @@ impl Access {
         value: Vec<u8>,
         of: Of,
     ) -> Result<Vec<u8>, AccessError> {
-        let mut slot = self.requesters.borrow()?;
+        let mut slot = match of {
+            Of::Epoch(epoch, Some(_)) => self.borrow_spare(command, epoch, patience)?,
+            _ => self.requesters.borrow()?,
+        };
         let (nth, group) = (slot.number(), command.line().home().0);
         let pages = &self.agents.replicas.pages;
         let _pager = of.is_of_pages().then(|| pages.work(group, nth));
@@ -200,6 +203,34 @@ impl Access {
                 ControlFlow::Break(over) => return over,
                 ControlFlow::Continue(at_most) => operating.wait(&mut slot, at_most),
             }
+        }
+    }
+
+    /// A requester for a turn of the rack's keeper: one that is free. It waits for none in
+    /// particular, whose thread may be waiting for this turn.
+    fn borrow_spare(
+        &self,
+        command: Command,
+        epoch: u32,
+        patience: Duration,
+    ) -> Result<Borrowed<'_>, AccessError> {
+        let began = Instant::now();
+        loop {
+            if let Some(slot) = self.requesters.borrow_free() {
+                return Ok(slot?);
+            }
+            let node = self.requesters.node();
+            if self.closed.load(Relaxed) {
+                return Err(AccessError::Rack(RackError::Closed));
+            } else if self.standing.is_fenced() {
+                return Err(AccessError::Rack(RackError::Fenced));
+            } else if self.standing.epoch() != epoch {
+                let addr = command.line().0;
+                return Err(AccessError::Interrupted { addr });
+            } else if began.elapsed() >= patience {
+                return Err(AccessError::Rack(RackError::Timeout { node }));
+            }
+            std::thread::sleep(HEDGE);
         }
     }
 
@@ -371,9 +402,9 @@ impl<'a> Operating<'a> {
 
     /// Waits for packets, no longer than this, and takes those that come.
     pub fn wait(&self, slot: &mut Slot, at_most: Duration) {
-        let replicas = &self.access.agents.replicas;
+        let (nth, replicas) = (slot.number(), &self.access.agents.replicas);
         self.access
-            .listen_for(slot, at_most, |time| replicas.wait(time));
+            .listen_for(slot, at_most, |time| replicas.wait(nth, time));
     }
 }
 
@@ -472,9 +503,15 @@ impl Replicas {
         self.part().memory.abd.config(group).copied()
     }
 
-    /// Waits until some operation of this node has ended, but not for long.
-    fn wait(&self, at_most: Duration) {
+    /// Waits until some operation of this node has ended, but not for long: unless the one in this
+    /// slot has.
+    fn wait(&self, slot: u8, at_most: Duration) {
+        // Copies that are durable answer when they are, also where packets are calls.
+        rackmem_fabric::awake::sleeps();
         let part = self.part();
+        if part.memory.lines.operands.has_ended(slot) {
+            return;
+        }
         self.waiting.fetch_add(1, Relaxed);
         let _ = self.ended.wait_timeout(part, at_most).whole();
         self.waiting.fetch_sub(1, Relaxed);
