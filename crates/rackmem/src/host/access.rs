@@ -253,8 +253,9 @@ impl Access {
             if standing.is_fenced() {
                 return Some(Err(RackError::Fenced.into()));
             }
-            if standing.live(node) {
-                return Some(Ok(standing.incarnation(node)));
+            let incarnation = standing.incarnation(node);
+            if standing.live(node) && incarnation > 0 {
+                return Some(Ok(incarnation));
             }
             seen = seen.or_else(|| standing.looked());
             let late = seen.is_some_and(|seen| !standing.has_caught_up(seen));

@@ -82,15 +82,19 @@ impl CurrentView {
     }
 
     pub fn adopt(&self, view: &View) {
-        for (mine, theirs) in self.incarnations.iter().zip(view.incarnations) {
-            mine.store(theirs, ORDER);
-        }
+        // Before the lives: who has heard of one that is no member takes its memory for lost.
         self.live.store(view.live.0, ORDER);
+        let lives = self.incarnations.iter().zip(view.incarnations);
+        for (node, (mine, theirs)) in (0..).zip(lives) {
+            // A view comes more than once, and another life has said no farewell.
+            if mine.swap(theirs, ORDER) != theirs {
+                self.farewells.fetch_and(!Copyset::of(node).0, ORDER);
+            }
+        }
         self.founders.store(view.founders.0, ORDER);
         self.switch.store(view.switch.unwrap_or(0), ORDER);
         self.epoch.store(view.epoch, ORDER);
         self.version.store(view.version, ORDER);
-        self.farewells.store(0, ORDER);
         self.look_around();
     }
 
@@ -281,5 +285,63 @@ impl CurrentView {
     #[inline]
     pub fn resumed(&self) -> u32 {
         self.resumed.load(ORDER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmem_proto::wire::RequesterId;
+    use rackmem_proto::wire::{Kind, Seq};
+
+    fn first() -> View {
+        View::first(Copyset::of(0), false)
+    }
+
+    /// The view that a node has come in.
+    fn with(node: NodeId) -> View {
+        let mut view = first();
+        view.version += 1;
+        view.live = view.live.with(node);
+        view.incarnations[usize::from(node)] = 1;
+        view
+    }
+
+    #[test]
+    fn who_has_heard_of_a_life_sees_its_node_among_the_members() {
+        for _ in 0..1_000 {
+            let standing = CurrentView::new(2, &first());
+            std::thread::scope(|scope| {
+                scope.spawn(|| standing.adopt(&with(1)));
+                while standing.incarnation(1) == 0 {
+                    std::hint::spin_loop();
+                }
+                assert!(standing.live(1));
+            });
+        }
+    }
+
+    #[test]
+    fn a_farewell_counts_until_that_memory_is_used_or_another_life_is_there() {
+        let standing = CurrentView::new(2, &with(1));
+        let (home, id) = (HomeId::of(1), RequesterId { node: 1, slot: 0 });
+        let farewell = |incarnation| Header {
+            incarnation,
+            ..Header::request(Kind::Farewell, standing.epoch(), Tag(0), id, Seq(0))
+        };
+        standing.hear_farewell(&farewell(2));
+        assert!(!standing.has_gone(home), "of no life that is a member");
+        standing.hear_farewell(&farewell(1));
+        standing.adopt(&with(1));
+        assert!(standing.has_gone(home) && !standing.has_gone(HomeId::of(0)));
+        standing.uses(HomeId::of(0));
+        assert!(standing.has_gone(home));
+        standing.uses(home);
+        assert!(!standing.has_gone(home));
+        standing.hear_farewell(&farewell(1));
+        let mut again = with(1);
+        again.incarnations[1] = 2;
+        standing.adopt(&again);
+        assert!(!standing.has_gone(home));
     }
 }
