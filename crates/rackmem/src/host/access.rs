@@ -257,9 +257,8 @@ impl Access {
             if standing.live(node) && incarnation > 0 {
                 return Some(Ok(incarnation));
             }
-            seen = seen.or_else(|| standing.looked());
-            let late = seen.is_some_and(|seen| !standing.has_caught_up(seen));
-            (!late).then(|| Err(RackError::NodeLost { node }.into()))
+            let knows = !self.is_late(&mut seen);
+            knows.then(|| Err(RackError::NodeLost { node }.into()))
         })
     }
 
@@ -287,11 +286,8 @@ impl Access {
         if !tag.home().is_own() {
             return self.is_kept(tag);
         }
-        if !self.has_heard_of(node, tag) {
-            *seen = seen.or_else(|| standing.looked());
-            if seen.is_some_and(|seen| !standing.has_caught_up(seen)) {
-                return None;
-            }
+        if !self.has_heard_of(node, tag) && self.is_late(seen) {
+            return None;
         }
         Some(match standing.live(node) {
             true => Ok(()),
@@ -327,6 +323,14 @@ impl Access {
     /// Whether this node knows the life of another one that this address is of.
     fn has_heard_of(&self, node: NodeId, tag: Tag) -> bool {
         u64::from(self.standing.incarnation(node)) > tag.offset() / self.span
+    }
+
+    /// Whether this node does not live yet by all that the members had agreed on when it was first
+    /// asked, which `seen` keeps.
+    fn is_late(&self, seen: &mut Option<Looked>) -> bool {
+        let standing = &self.standing;
+        *seen = seen.or_else(|| standing.looked());
+        seen.is_some_and(|seen| !standing.has_caught_up(seen))
     }
 
     /// Waits until something about the members is known.

@@ -88,7 +88,7 @@ impl CurrentView {
         for (node, (mine, theirs)) in (0..).zip(lives) {
             // A view comes more than once, and another life has said no farewell.
             if mine.swap(theirs, ORDER) != theirs {
-                self.farewells.fetch_and(!Copyset::of(node).0, ORDER);
+                self.forget_farewell(node);
             }
         }
         self.founders.store(view.founders.0, ORDER);
@@ -244,22 +244,33 @@ impl CurrentView {
         }
     }
 
+    fn forget_farewell(&self, node: NodeId) {
+        self.farewells.fetch_and(!Copyset::of(node).0, ORDER);
+    }
+
     /// Whether the node that a home dies with has gone, with nothing of its memory under way: what
     /// others keep for it nobody will ask for, and nobody answers.
     #[inline]
     pub fn has_gone(&self, home: HomeId) -> bool {
+        self.gone(home).is_some()
+    }
+
+    /// That node.
+    #[inline]
+    fn gone(&self, home: HomeId) -> Option<NodeId> {
         let farewells = Copyset(self.farewells.load(ORDER));
-        let of_gone = |node| farewells.contains(node);
-        !farewells.is_empty() && home.is_own() && self.host(home).is_some_and(of_gone)
+        if farewells.is_empty() || !home.is_own() {
+            return None;
+        }
+        self.host(home).filter(|node| farewells.contains(*node))
     }
 
     /// Memory of a home is used. If its node had gone, another life of it is there: where members
     /// are fixed a process can start at an address that an earlier rack still says farewell to.
     #[inline]
     pub fn uses(&self, home: HomeId) {
-        if self.has_gone(home) {
-            let host = self.host(home).map_or(Copyset::EMPTY, Copyset::of);
-            self.farewells.fetch_and(!host.0, ORDER);
+        if let Some(node) = self.gone(home) {
+            self.forget_farewell(node);
         }
     }
 
@@ -291,8 +302,7 @@ impl CurrentView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rackmem_proto::wire::RequesterId;
-    use rackmem_proto::wire::{Kind, Seq};
+    use rackmem_proto::wire::{Kind, RequesterId, Seq};
 
     fn first() -> View {
         View::first(Copyset::of(0), false)

@@ -29,9 +29,7 @@ impl Node {
     }
 
     /// Serves on until the others have given back what they have of its memory, as they do when
-    /// they [close](crate::Rack::close); not for ever. If they have, it says that it goes: what
-    /// they keep for its memory ([`given`](crate::host::agents::Agents::given)), and locks of it
-    /// that nobody is inside of, they need not ask it about any more.
+    /// they [close](crate::Rack::close); not for ever. If they have, it says that it goes.
     pub(crate) fn linger(&self) {
         let access = &self.inner.access;
         let mut backoff = Backoff::new(access.patience);
@@ -40,6 +38,14 @@ impl Node {
                 return;
             }
         }
+        self.say_farewell();
+    }
+
+    /// Tells the others that nothing of its memory is under way: what they keep for that
+    /// ([`given`](crate::host::agents::Agents::given)), and locks of it that nobody is inside of,
+    /// they need not ask about any more.
+    fn say_farewell(&self) {
+        let access = &self.inner.access;
         // Without a socket nobody hears it, and waits as for one that has died.
         let Ok(slot) = access.requesters.borrow() else {
             return;

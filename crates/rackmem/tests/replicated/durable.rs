@@ -122,8 +122,6 @@ fn a_copy_whose_folder_is_gone_fills_before_it_counts() {
     check_all(&nodes[2], Durability::Sync);
 }
 
-/// What is damaged, and what is another rack's, answers nothing and says why; the others go on, and
-/// a person gives the copy to the node's present life.
 /// Changes a bit of a copy's journal, in front of what was written last.
 pub fn damage(folder: &Path) {
     let files = std::fs::read_dir(folder).unwrap().flatten();
@@ -135,6 +133,8 @@ pub fn damage(folder: &Path) {
     std::fs::write(&journal, bytes).unwrap();
 }
 
+/// What is damaged, and what is another rack's, answers nothing and says why; the others go on, and
+/// a person gives the copy to the node's present life.
 #[test]
 fn a_damaged_store_and_one_of_another_rack_do_not_count() {
     let cluster = durable("damaged", "replace_after = '0s'\n");

@@ -79,11 +79,12 @@ fn ask_until(
     done: impl Fn(&&Arc<Cell>) -> bool,
     (began, patience): (Instant, Duration),
 ) -> bool {
+    let done = |cell: &&Arc<Cell>| done(cell) || access.standing.has_gone(cell.tag.home());
     let mut left: Vec<_> = cells.iter().collect();
     let mut pause = PAUSES[0];
     loop {
         ask(access, &left, None);
-        left.retain(|cell| !done(cell) && !access.standing.has_gone(cell.tag.home()));
+        left.retain(|cell| !done(cell));
         let nobody = access.standing.is_over();
         if left.is_empty() || nobody || began.elapsed() >= patience {
             return left.is_empty();

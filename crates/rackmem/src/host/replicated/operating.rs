@@ -190,7 +190,7 @@ impl Access {
         of: Of,
     ) -> Result<Vec<u8>, AccessError> {
         let mut slot = match of {
-            Of::Epoch(epoch, Some(_)) => self.borrow_spare(command, epoch, patience)?,
+            Of::Epoch(_, Some(_)) => self.borrow_spare(command, of, patience)?,
             _ => self.requesters.borrow()?,
         };
         let (nth, group) = (slot.number(), command.line().home().0);
@@ -211,7 +211,7 @@ impl Access {
     fn borrow_spare(
         &self,
         command: Command,
-        epoch: u32,
+        of: Of,
         patience: Duration,
     ) -> Result<Borrowed<'_>, AccessError> {
         let began = Instant::now();
@@ -219,18 +219,31 @@ impl Access {
             if let Some(slot) = self.requesters.borrow_free() {
                 return Ok(slot?);
             }
-            let node = self.requesters.node();
-            if self.closed.load(Relaxed) {
-                return Err(AccessError::Rack(RackError::Closed));
-            } else if self.standing.is_fenced() {
-                return Err(AccessError::Rack(RackError::Fenced));
-            } else if self.standing.epoch() != epoch {
-                let addr = command.line().0;
-                return Err(AccessError::Interrupted { addr });
-            } else if began.elapsed() >= patience {
+            if let Some(error) = self.cuts_off(command.line(), of) {
+                return Err(error);
+            }
+            if began.elapsed() >= patience {
+                let node = self.requesters.node();
                 return Err(AccessError::Rack(RackError::Timeout { node }));
             }
             std::thread::sleep(HEDGE);
+        }
+    }
+
+    /// Why an operation on a line is not waited for any longer, however late it is.
+    fn cuts_off(&self, line: Tag, of: Of) -> Option<AccessError> {
+        let pages = &self.agents.replicas.pages;
+        if self.closed.load(Relaxed) {
+            Some(AccessError::Rack(RackError::Closed))
+        } else if self.standing.is_fenced() {
+            Some(AccessError::Rack(RackError::Fenced))
+        } else if of.is_of_pages() && !pages.has(line.home().0) {
+            // Another node has them, which takes that the rack goes on without this one.
+            Some(AccessError::Rack(RackError::Fenced))
+        } else if of.is_past(self.standing.epoch()) {
+            Some(AccessError::Interrupted { addr: line.0 })
+        } else {
+            None
         }
     }
 
@@ -372,21 +385,11 @@ impl<'a> Operating<'a> {
 
     /// Why nobody waits for it any longer.
     fn given_up(&self, slot: u8) -> Option<AccessError> {
-        let (access, line) = (self.access, self.command.line());
-        let replicas = &access.agents.replicas;
-        if access.closed.load(Relaxed) {
-            Some(AccessError::Rack(RackError::Closed))
-        } else if access.standing.is_fenced() {
-            Some(AccessError::Rack(RackError::Fenced))
-        } else if self.of.is_of_pages() && !replicas.pages.has(line.home().0) {
-            // Another node has them, which takes that the rack goes on without this one.
-            Some(AccessError::Rack(RackError::Fenced))
-        } else if self.of.is_past(access.standing.epoch()) {
-            Some(AccessError::Interrupted { addr: line.0 })
-        } else {
+        let cut_off = self.access.cuts_off(self.command.line(), self.of);
+        cut_off.or_else(|| {
             let late = self.began.elapsed() >= self.patience;
-            late.then(|| replicas.no_quorum(slot, self.command))
-        }
+            late.then(|| self.access.agents.replicas.no_quorum(slot, self.command))
+        })
     }
 
     /// Asks those as well whose answers a quorum should have made needless.
