@@ -218,6 +218,13 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         "one owner",
     ),
     Case(
+        Mutation::LeaveAnyEpoch,
+        Owners::HomeOnly,
+        Faults::NONE,
+        Failures::ALL,
+        "liveness",
+    ),
+    Case(
         Mutation::ForgetIncarnation,
         Owners::HomeOnly,
         Faults::NONE,

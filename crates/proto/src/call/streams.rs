@@ -175,6 +175,16 @@ impl Streams {
         }
     }
 
+    /// Only these nodes are left. The others have heard all that they needed, and acknowledge
+    /// nothing any more.
+    pub fn keep(&mut self, nodes: Copyset) {
+        for (node, out) in (0..).zip(&mut self.out[..SWITCH_ROW]) {
+            if !nodes.contains(node) {
+                out.parts.clear();
+            }
+        }
+    }
+
     /// Whether all reports have been acknowledged.
     pub fn all_told(&self) -> bool {
         self.out.iter().all(|out| out.parts.is_empty())
@@ -271,6 +281,20 @@ mod tests {
         assert!(b.heard(Stream::Copies, Copyset::of(0), false));
         assert!(b.heard(Stream::Ready, Copyset::of(0), false));
         assert!(!b.heard(Stream::Open, Copyset::of(0), false));
+    }
+
+    #[test]
+    fn who_has_left_is_told_nothing_any_more() {
+        let mut a = Streams::new(0, 2, 3);
+        a.tell(1, Stream::Ready, &[]);
+        a.tell(2, Stream::Ready, &list(7));
+        a.keep(Copyset::of(0).with(1));
+        assert_eq!(a.poll_output().unwrap().to, Dest::Agent(1));
+        a.resend();
+        let last = a.poll_output().unwrap();
+        assert!(last.to == Dest::Agent(1) && a.poll_output().is_none());
+        a.acknowledged(&last.header.answer(Kind::RebuildAck, 1));
+        assert!(a.all_told());
     }
 
     #[test]

@@ -85,6 +85,14 @@ impl<B> Recovery<B> {
         self.done && self.rebuild().is_none_or(Rebuild::all_told)
     }
 
+    /// Members have left without another epoch: these are here yet, and who is not acknowledges
+    /// nothing any more.
+    pub fn keep(&mut self, nodes: Copyset) {
+        if let Some((rebuild, _)) = self.attempt.as_deref_mut() {
+            rebuild.keep(nodes);
+        }
+    }
+
     /// The rebuild under way, or the last one.
     pub fn rebuild(&self) -> Option<&Rebuild> {
         self.attempt.as_ref().map(|attempt| &attempt.0)

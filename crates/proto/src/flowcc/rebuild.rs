@@ -341,6 +341,11 @@ impl Rebuild {
         }
     }
 
+    /// Members have left, who had all that they needed of this one: these are here yet.
+    pub fn keep(&mut self, nodes: Copyset) {
+        self.streams.keep(nodes);
+    }
+
     /// Whether every member has acknowledged everything: no member waits for this one.
     pub fn all_told(&self) -> bool {
         self.rescue.is_none() && self.streams.all_told()

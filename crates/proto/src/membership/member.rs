@@ -95,7 +95,8 @@ pub struct Member {
     /// When the last beat was asked for.
     beat_at: Option<u64>,
     stored: Option<Stored>,
-    leaving: bool,
+    /// It asks to be let go, and the epoch in which nobody needs it any more.
+    leaving: Option<u32>,
     links: Links,
     verdict: Verdict,
 }
@@ -116,7 +117,7 @@ impl Member {
             counter: 0,
             beat_at: None,
             stored: None,
-            leaving: false,
+            leaving: None,
             links: Links::default(),
             verdict: Verdict::default(),
         }
@@ -145,8 +146,10 @@ impl Member {
         acts.propose = self.burial(roster).or_else(|| match self.standing {
             Standing::Joining if self.is_kept_out() => None,
             Standing::Joining => roster.admit(self.role, self.token),
-            _ if self.leaving => roster.leave(self.role),
             _ => {
+                if let Some(settled) = self.leaving {
+                    return roster.leave(self.role, settled);
+                }
                 let sentence = judged.filter(|(_, next)| self.verdict.lets(self.role, next));
                 let turn = self.turn(roster);
                 let due = |since: u64| now >= since.saturating_add(self.timing.beat * turn);
@@ -198,9 +201,12 @@ impl Member {
         before.filter(|&role| !self.verdict.concerns(role)).count() as u64
     }
 
-    /// From now on asks to be let go. The process serves nobody any more and its cache is empty.
-    pub fn leave(&mut self) {
-        self.leaving = true;
+    /// From now on asks to be let go. The process serves nobody any more and its cache is empty,
+    /// and all members had what they needed of it to begin the epoch `settled`. If the rack has
+    /// gone on in another one, which this process may not have heard of, it goes as one that is
+    /// dead ([`View::leave`](super::View::leave)). The first time this is said counts.
+    pub fn leave(&mut self, settled: u32) {
+        self.leaving.get_or_insert(settled);
     }
 
     /// A look that went back in time shows nothing: a folder may be read while it changes.
@@ -226,13 +232,15 @@ impl Member {
                 self.absent = asked;
                 if self.watch.is_alive(self.role) {
                     self.standing = Standing::Taken;
-                } else if self.leaving {
+                } else if self.leaving.is_some() {
                     self.standing = Standing::Left;
                 }
                 return false;
             }
             (Standing::Member { incarnation }, Some((_, listed))) if incarnation == listed => {}
-            (Standing::Member { .. }, _) if self.leaving => self.standing = Standing::Left,
+            (Standing::Member { .. }, _) if self.leaving.is_some() => {
+                self.standing = Standing::Left
+            }
             _ => self.standing = Standing::Fenced,
         }
         if roster.suspects.contains(self.role) {
@@ -298,7 +306,7 @@ impl Member {
     /// To when it may, ns, if it learns nothing more; 0 when it may not at all.
     pub fn serves_until(&self) -> u64 {
         match self.standing {
-            Standing::Member { .. } if !self.leaving => self.lease.until(),
+            Standing::Member { .. } if self.leaving.is_none() => self.lease.until(),
             _ => 0,
         }
     }

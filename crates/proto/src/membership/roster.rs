@@ -137,11 +137,11 @@ impl Roster {
         self.with(self.view.exclude_all(nodes, switch)?)
     }
 
-    /// Without this one, which serves nobody any more.
+    /// Without this one, which serves nobody any more. See [`View::leave`].
     #[must_use]
-    pub fn leave(&self, role: Role) -> Option<Roster> {
+    pub fn leave(&self, role: Role, settled: u32) -> Option<Roster> {
         self.with(match role {
-            Role::Node(node) => self.view.leave(node),
+            Role::Node(node) => self.view.leave(node, settled),
             Role::Switch => self.view.exclude_switch(),
         }?)
     }

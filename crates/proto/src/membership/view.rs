@@ -24,6 +24,7 @@ pub const fn host(home: HomeId) -> Option<NodeId> {
 /// | [`admit`](View::admit) a node that was never here | + 1 | | 1 | with the node | elected if there is none |
 /// | [`admit`](View::admit) a node that comes back | + 1 | **+ 1** | the node's + 1 | with the node | elected if there is none |
 /// | [`leave`](View::leave): a live node that has emptied its cache | + 1 | | | without the node | elected if it left |
+/// | [`leave`](View::leave), when the epoch in which it had is over | + 1 | **+ 1** | | without the node | elected if it left |
 /// | [`exclude`](View::exclude) a live node | + 1 | **+ 1** | | without the node | elected if it is excluded |
 /// | [`admit_switch`](View::admit_switch), when there is none | + 1 | **+ 1** | the new epoch | with the switch | elected |
 /// | [`exclude_switch`](View::exclude_switch) | + 1 | **+ 1** | | without the switch | none |
@@ -126,9 +127,15 @@ impl View {
         Some(view)
     }
 
-    /// Without a node that has emptied its cache and serves nobody any more. Light.
+    /// Without a node that has emptied its cache and serves nobody any more. Light, if this is the
+    /// epoch in which that was so, and all others had all that they needed of the node to begin it.
+    /// Otherwise they may wait for its part of another one, which never comes: it goes as one that
+    /// is dead. Heavy then.
     #[must_use]
-    pub fn leave(&self, node: NodeId) -> Option<View> {
+    pub fn leave(&self, node: NodeId, settled: u32) -> Option<View> {
+        if settled != self.epoch {
+            return self.exclude(node);
+        }
         if !self.live.contains(node) {
             return None;
         }
@@ -263,10 +270,11 @@ mod tests {
         let bare = View::first(Copyset(0b110), false);
         // name, step, from, epochs more, live, switch, shadow
         type Row = (&'static str, Step, View, u32, u32, Option<u32>, Option<u16>);
-        let rows: [Row; 10] = [
+        let rows: [Row; 11] = [
             ("admit", |v| v.admit(3), full, 0, 0b1111, Some(1), Some(0)),
-            ("leave", |v| v.leave(0), full, 0, 0b110, Some(1), Some(1)),
-            ("leave", |v| v.leave(2), full, 0, 0b011, Some(1), Some(0)),
+            ("leave", |v| v.leave(0, 1), full, 0, 0b110, Some(1), Some(1)),
+            ("leave", |v| v.leave(2, 1), full, 0, 0b011, Some(1), Some(0)),
+            ("late", |v| v.leave(2, 0), full, 1, 0b011, Some(1), Some(0)),
             (
                 "exclude",
                 |v| v.exclude(0),
@@ -336,7 +344,7 @@ mod tests {
         let view = View::first(Copyset(0b11), true);
         assert_eq!(view.admit(1), None);
         assert_eq!(view.admit(MAX_NODES as NodeId), None);
-        assert_eq!(view.leave(2), None);
+        assert_eq!((view.leave(2, 1), view.leave(2, 0)), (None, None));
         assert_eq!(view.exclude(2), None);
         assert_eq!(view.exclude(32 + 1), None);
         assert_eq!(view.exclude_all(Copyset(0b100), false), None);
@@ -428,6 +436,6 @@ mod tests {
             ..view
         };
         assert_eq!(late.exclude(0), None);
-        assert!(late.leave(0).is_some());
+        assert!(late.leave(0, late.epoch).is_some());
     }
 }

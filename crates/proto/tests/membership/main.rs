@@ -248,19 +248,29 @@ fn a_store_that_is_away_for_long_fences_nobody() {
 #[test]
 fn one_that_leaves_is_let_go_without_a_fence() {
     for seed in 0..SEEDS {
-        let mut world = World::new(seed, Faults::NONE);
-        (0..3).for_each(|node| world.start(Role::Node(node)));
-        world.run(3 * LEASE);
-        world.leave(2);
-        world.run(2 * BEAT + LEASE);
-        assert_eq!(
-            world.processes()[2].member.standing(),
-            Standing::Left,
-            "seed {seed}"
-        );
-        let view = world.roster().view;
-        assert_eq!((view.live.0, view.epoch), (0b011, 1), "seed {seed}");
+        assert_eq!(let_go(seed, 1), (0b011, 1), "seed {seed}");
     }
+}
+
+/// The others wait for its part of the epoch that has begun, until they go on without it.
+#[test]
+fn one_that_leaves_by_what_was_so_in_another_epoch_goes_as_one_that_is_dead() {
+    for seed in 0..SEEDS {
+        assert_eq!(let_go(seed, 0), (0b011, 2), "seed {seed}");
+    }
+}
+
+/// One of three leaves that has emptied its cache in this epoch: who is left, and their epoch.
+fn let_go(seed: u64, settled: u32) -> (u32, u32) {
+    let mut world = World::new(seed, Faults::NONE);
+    (0..3).for_each(|node| world.start(Role::Node(node)));
+    world.run(3 * LEASE);
+    world.leave(2, settled);
+    world.run(2 * BEAT + LEASE);
+    let standing = world.processes()[2].member.standing();
+    assert_eq!(standing, Standing::Left, "seed {seed}");
+    let view = world.roster().view;
+    (view.live.0, view.epoch)
 }
 
 /// Others may count from the moment at which a term is over: at that moment it serves no more, and

@@ -172,8 +172,9 @@ impl World {
         self.processes[process].paused_until = self.now + time;
     }
 
-    pub fn leave(&mut self, process: usize) {
-        self.processes[process].member.leave();
+    /// It has emptied its cache in this epoch.
+    pub fn leave(&mut self, process: usize, settled: u32) {
+        self.processes[process].member.leave(settled);
     }
 
     /// Nothing that the one sends reaches the other any more.

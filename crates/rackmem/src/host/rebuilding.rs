@@ -76,6 +76,7 @@ impl Rebuilding {
         if state.settled.epoch == view.epoch {
             state.settled = *view;
         }
+        state.recovery.keep(view.live);
     }
 
     /// Goes with the rack into the epoch of `view`. Returns when the rack goes on, or, with false,
@@ -118,9 +119,10 @@ impl Rebuilding {
         true
     }
 
-    /// Whether nobody waits for this node's part any more.
-    pub fn all_told(&self) -> bool {
-        self.lock().recovery.all_told()
+    /// The epoch of this node, if nobody waits for its part of that any more.
+    pub fn settled(&self) -> Option<u32> {
+        let state = self.lock();
+        state.recovery.all_told().then_some(state.settled.epoch)
     }
 
     /// Late members may still wait for what this one has told.

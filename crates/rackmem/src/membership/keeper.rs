@@ -95,7 +95,8 @@ struct State {
     /// What went wrong last with the store; none when it did not.
     trouble: Option<MembershipError>,
     stop: bool,
-    leave: bool,
+    /// It is to leave, as one that is done with this epoch.
+    leave: Option<u32>,
     hurry: bool,
     /// How often the store has said who the members are.
     looks: u64,
@@ -250,17 +251,19 @@ impl Keeper {
         }
     }
 
-    /// Leaves the rack. This process may not serve from here on and must have emptied its cache.
+    /// Leaves the rack. This process may not serve from here on and must have emptied its cache,
+    /// and `settled` is the epoch in which it had. If the rack is in another one by now, the others
+    /// go on without it in the next, as without one that is dead, and need not wait for the lease.
     /// Where members are fixed this does nothing.
     ///
     /// # Errors
     /// [`MembershipError::Late`] when the store did not take it within `patience`.
-    pub fn leave(&self, patience: Duration) -> Result<()> {
+    pub fn leave(&self, settled: u32, patience: Duration) -> Result<()> {
         if self.threads.is_empty() {
             self.shared.duty.end();
             return Ok(());
         }
-        self.shared.lock().leave = true;
+        self.shared.lock().leave = Some(settled);
         self.hurry();
         self.wait(patience, |state, _| match state.standing {
             Some(Standing::Left | Standing::Fenced) => Some(Ok(())),
@@ -371,8 +374,8 @@ impl Run<'_> {
             if state.stop {
                 return false;
             }
-            if state.leave {
-                self.member.leave();
+            if let Some(settled) = state.leave {
+                self.member.leave(settled);
             }
             let left = end.saturating_duration_since(Instant::now());
             let rested = REST.saturating_sub(begun.elapsed());

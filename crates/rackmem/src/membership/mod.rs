@@ -27,7 +27,7 @@
 //! let (store, print) = (Arc::new(Memory::default()), Arc::new(Print));
 //! let keeper = Keeper::join(store, Role::Node(0), lease, patience, print)?;
 //! assert!(keeper.view().live.contains(0));
-//! keeper.leave(patience)?;
+//! keeper.leave(keeper.view().epoch, patience)?;
 //! # Ok(())
 //! # }
 //! ```

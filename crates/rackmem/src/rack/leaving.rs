@@ -23,6 +23,13 @@ impl Node {
         keeps || agents.books(|home| home.has_given())
     }
 
+    /// The epoch that it may leave without another one ([`crate::membership::View::leave`]); 0,
+    /// which is none: others still wait for its part of one.
+    pub(crate) fn settled(&self) -> u32 {
+        let settled = self.inner.access.agents.rebuilding.settled();
+        settled.unwrap_or_default()
+    }
+
     /// Whether the members that are left are too few to take what it has of homes that groups keep.
     pub(crate) fn is_deserted(&self) -> bool {
         self.inner.access.standing.is_deserted()
@@ -113,7 +120,9 @@ impl Node {
         }
         access.requesters.drain();
         let mut backoff = Backoff::new(patience);
-        while !agents.rebuilding.all_told() && !access.standing.is_over() && backoff.wait() {}
+        while agents.rebuilding.settled().is_none() && !access.standing.is_over() && backoff.wait()
+        {
+        }
         Ok(())
     }
 

@@ -312,22 +312,32 @@ impl Rack {
     /// [`LeaveError::Deserted`] when others leave too, and those that are left are too few for
     /// memory with copies: nobody is waited for then, and what this node alone had of it is lost.
     pub fn leave_memory_behind(self) -> Result<(), LeaveError> {
-        if !self.nodes.iter().any(Node::is_in_use) {
-            return self.close();
+        if !self.is_in_use() {
+            return self.go(true);
         }
-        let others = |node: &Node| node.nodes() > self.nodes.len();
-        for node in self.nodes.iter().filter(|node| others(node)) {
+        for node in self.among_others() {
             node.bring_home(self.book.has_store())?;
             self.exclude(node)?;
         }
         Ok(())
     }
 
+    /// Whether others have memory of a node of this process.
+    fn is_in_use(&self) -> bool {
+        self.nodes.iter().any(Node::is_in_use)
+    }
+
+    /// Its nodes, unless all of the rack's are here: of such a rack nothing is left.
+    fn among_others(&self) -> impl Iterator<Item = &Node> {
+        let others = |node: &&Node| node.nodes() > self.nodes.len();
+        self.nodes.iter().filter(others)
+    }
+
     /// Has the rack go on in another epoch, without a node of this process.
     fn exclude(&self, node: &Node) -> Result<(), LeaveError> {
         match self.book.exclude(Role::Node(node.id())) {
-            // Nobody is ever declared dead there.
-            Ok(()) | Err(MembershipError::Fixed) => Ok(()),
+            // Nobody is ever declared dead there; or the rack has gone on already.
+            Ok(()) | Err(MembershipError::Fixed | MembershipError::NotHeld { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -341,9 +351,12 @@ impl Rack {
     /// # Errors
     /// Those of [`Rack::leave`] but [`LeaveError::InUse`]. The rack is closed nevertheless.
     pub fn close(self) -> Result<(), LeaveError> {
-        // Of a rack that is all here nothing is left.
-        let others = |node: &Node| node.nodes() > self.nodes.len();
-        for node in self.nodes.iter().filter(|node| others(node)) {
+        self.go(false)
+    }
+
+    /// The same. `leaves_memory`: what others have of it by then is left behind.
+    fn go(self, leaves_memory: bool) -> Result<(), LeaveError> {
+        for node in self.among_others() {
             node.bring_home(false)?;
             if node.is_deserted() {
                 // Its copies are still known at homes.
@@ -352,10 +365,11 @@ impl Rack {
             }
             node.linger();
         }
+        // Looked at first: what is its from another epoch on, it is as one that has not settled.
+        let settled = self.nodes.first().map_or(0, Node::settled);
         match &self.seat {
-            Some(seat) if !self.nodes.iter().any(Node::is_in_use) => {
-                Ok(seat.keeper().leave(self.patience)?)
-            }
+            Some(seat) if !self.is_in_use() => Ok(seat.keeper().leave(settled, self.patience)?),
+            _ if leaves_memory => self.among_others().try_for_each(|node| self.exclude(node)),
             _ => Ok(()),
         }
     }

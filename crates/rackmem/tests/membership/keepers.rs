@@ -34,7 +34,7 @@ pub fn live(store: &Arc<dyn Store>) {
         "{error}"
     );
 
-    two.leave(PATIENCE).unwrap();
+    two.leave(before.epoch, PATIENCE).unwrap();
     assert_eq!(two.standing(), Standing::Left);
     seen.wait_live(0b011);
     assert!(!last_view(&seen.told()).unwrap().is_heavy_after(&before));
@@ -205,7 +205,7 @@ fn fixed_members_serve_at_once() {
     assert!(keeper.serves());
     assert_eq!(keeper.view(), view);
     assert_eq!(keeper.standing(), Standing::Member { incarnation: 1 });
-    keeper.leave(PATIENCE).unwrap();
+    keeper.leave(view.epoch, PATIENCE).unwrap();
     assert_eq!(
         witness.told(),
         [Told::View(view), Told::Lease(true), Told::Lease(false)]

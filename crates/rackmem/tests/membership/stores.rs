@@ -24,7 +24,7 @@ fn one_proposal_a_version_is_taken(store: &Arc<dyn Store>) {
             let next = match store.load(PATIENCE).unwrap().roster {
                 None => Roster::first(role, token),
                 Some(roster) => roster
-                    .leave(role)
+                    .leave(role, roster.view.epoch)
                     .or_else(|| roster.admit(role, token))
                     .unwrap(),
             };

@@ -6,6 +6,7 @@
 use super::block;
 use super::fabric::Occurrence;
 use super::failures::{Failure, Planned};
+use super::mutation::Mutation;
 use super::node::Condition;
 use super::run::World;
 use super::thread::Thread;
@@ -305,7 +306,10 @@ impl World {
     }
 
     fn admit(&mut self, node: NodeId) {
-        if self.fabric.parted.contains(node) {
+        // Who comes back begins an epoch, whatever the last one still waits for. One that has left
+        // does not help the others out of that.
+        let left = self.nodes[usize::from(node)].standing == Condition::Left;
+        if self.fabric.parted.contains(node) || left && !self.stable() {
             return self.change_after(NOTICE, Change::AdmitNode(node));
         }
         let Some(view) = self.view.admit(node) else {
@@ -350,10 +354,7 @@ impl World {
         let threads = self.threads_of(node);
         let at = usize::from(node);
         let idle = self.threads[threads.clone()].iter().all(Thread::idle);
-        if !idle
-            || !self.nodes[at].recovery.all_told()
-            || self.nodes[at].view.epoch != self.view.epoch
-        {
+        if !idle || !self.nodes[at].recovery.all_told() {
             return;
         }
         let empty = self.nodes[at].cache.tags().next().is_none();
@@ -369,7 +370,12 @@ impl World {
         if !self.lockers_left(node) || !self.are_spare(Copyset::of(node)) {
             return;
         }
-        if let Some(view) = self.view.leave(node) {
+        // It may not have heard of the newest.
+        let settled = match self.config.mutation {
+            Some(Mutation::LeaveAnyEpoch) => self.view.epoch,
+            _ => self.nodes[at].view.epoch,
+        };
+        if let Some(view) = self.view.leave(node, settled) {
             self.broken.left += 1;
             self.stop(node, Condition::Left);
             let after = planned.lasts + self.random.below(NOTICE);

@@ -50,6 +50,9 @@ pub enum Mutation {
     KeepDeadLocks,
     /// The shadow takes entries out of the switch without asking their homes (§5.2.2).
     DemoteAlone,
+    /// Who leaves goes politely, whatever has become of the epoch in which its cache was empty
+    /// (docs/decisions/0136).
+    LeaveAnyEpoch,
     /// A node that starts again gives out the addresses that it had before.
     ForgetIncarnation,
     /// A requester that is refused asks again at once.
@@ -250,7 +253,7 @@ impl Mutation {
     pub const OF_LOCKS: [Defect; 2] = [Defect::EnterFirst, Defect::ForgetOwnReport];
 
     /// All of coherent memory that worlds play.
-    pub const ALL: [Mutation; 46] = [
+    pub const ALL: [Mutation; 47] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
         Mutation::Node(Defect::SkipWriteBack),
@@ -280,6 +283,7 @@ impl Mutation {
         Mutation::FreeInFirstStep,
         Mutation::KeepDeadLocks,
         Mutation::DemoteAlone,
+        Mutation::LeaveAnyEpoch,
         Mutation::ForgetIncarnation,
         Mutation::NeverBackOff,
         Mutation::RefuseOne,

@@ -158,6 +158,7 @@ impl WorldNode {
         fabric.tell(|| format!("node {id} learns of view {version}, epoch {epoch}"));
         if !view.is_heavy_after(&self.view) {
             self.view = *view;
+            self.recovery.keep(view.live);
             if self.in_service() {
                 engine::follow(&mut **self, view);
             }
