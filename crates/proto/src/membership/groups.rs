@@ -272,12 +272,7 @@ impl Groups {
         let mut found = Vec::new();
         for (number, group) in self.rows.iter().enumerate() {
             let config = &group.config;
-            // A durable member remembers: while a process of its node is there, that says what
-            // has become of its store.
-            let gone = |m: &&Member| match group.durability {
-                Durability::Memory => member(view, m.node) != Some(**m),
-                _ => view.incarnation(m.node).is_none(),
-            };
+            let gone = |m: &&Member| !is_there(group, m, view);
             // Two that count are a quorum only together: nobody fills from one of them.
             let fills = config.filling().filter(|_| config.size != 2);
             let dead = config.members.iter().enumerate();
@@ -309,6 +304,15 @@ impl Groups {
         self.rows.len() <= GROUPS
             && (self.rows.len() as u64) <= self.version
             && rows.all(|whole| whole)
+    }
+}
+
+/// Whether a member is live. A durable one remembers: while a process of its node is there, that
+/// says what has become of its store.
+pub(super) fn is_there(group: &Group, m: &Member, view: &View) -> bool {
+    match group.durability {
+        Durability::Memory => member(view, m.node) == Some(*m),
+        _ => view.incarnation(m.node).is_some(),
     }
 }
 

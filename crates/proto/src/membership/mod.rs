@@ -11,6 +11,7 @@ mod groups;
 mod lease;
 mod links;
 mod member;
+mod missed;
 mod places;
 mod roster;
 mod term;

@@ -274,16 +274,15 @@ impl Access {
         if standing.is_fenced() {
             return Some(Err(RackError::Fenced.into()));
         }
-        // Nobody keeps homes of groups, to this node, until it has begun the epoch that it has come
-        // into.
-        if tag.home().group().is_some() && standing.keeper().is_none() {
-            return None;
-        }
-        let Some(node) = standing.host(tag.home()) else {
-            return Some(Err(AccessError::BadAddress { addr: tag.0 }));
+        let home = tag.home();
+        let Some(node) = standing.host(home) else {
+            // Nobody keeps homes of groups, to this node, until it has begun the epoch that it has
+            // come into.
+            let bad = AccessError::BadAddress { addr: tag.0 };
+            return home.group().is_none().then_some(Err(bad));
         };
         // A group keeps it, whoever serves it.
-        if !tag.home().is_own() {
+        if !home.is_own() {
             return self.is_kept(tag);
         }
         if !self.has_heard_of(node, tag) && self.is_late(seen) {

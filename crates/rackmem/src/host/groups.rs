@@ -162,6 +162,15 @@ impl Book {
         })
     }
 
+    /// Whether a member of these had better not go just now ([`Groups::misses`]), as the store
+    /// says it.
+    pub fn misses(&self, node: NodeId, heard: View) -> bool {
+        let (groups, view) = (self.look(), self.view(heard));
+        let replaces = self.replace_after.is_some();
+        let both = groups.and_then(|groups| Ok((groups, view?)));
+        both.is_ok_and(|(groups, view)| groups.misses(node, &view, replaces))
+    }
+
     /// Has the rack go on without a member, as if it had died.
     pub fn exclude(&self, role: Role) -> Result<(), MembershipError> {
         let store = self.store.as_ref().ok_or(MembershipError::Fixed)?;
@@ -289,7 +298,8 @@ impl Book {
         })
     }
 
-    /// The next groups with a live node in the place of a member that has been dead for long.
+    /// The next groups with a live node in the place of a member that has been dead for long, or
+    /// with its own node, which has come back and has forgotten: nobody waits for what it had.
     fn replacement(&self, known: &Groups, view: &View) -> Option<Groups> {
         let after = self.replace_after?;
         let found = known.replaceable(view);
@@ -302,6 +312,7 @@ impl Book {
         dead.retain(|(was, _)| names.contains(was));
         for (&name, &(group, old, new)) in names.iter().zip(&found) {
             match dead.iter().find(|(was, _)| *was == name) {
+                _ if old == new => return known.without(group, (old, new), view).ok(),
                 None => dead.push((name, Instant::now())),
                 Some((_, since)) if since.elapsed() >= after => {
                     return known.without(group, (old, new), view).ok();

@@ -32,8 +32,9 @@ pub(crate) struct CurrentView {
     epoch: AtomicU32,
     /// Its incarnation; 0: there is none.
     switch: AtomicU32,
-    live: AtomicU32,
-    founders: AtomicU32,
+    /// The live nodes below, and the founders above: who reads those of two views may find that
+    /// nobody keeps what groups have.
+    members: AtomicU64,
     incarnations: [AtomicU32; MAX_NODES],
     /// How often the rack has gone on after a rebuild.
     resumed: AtomicU32,
@@ -65,8 +66,7 @@ impl CurrentView {
             version: AtomicU64::new(0),
             epoch: AtomicU32::new(0),
             switch: AtomicU32::new(0),
-            live: AtomicU32::new(0),
-            founders: AtomicU32::new(0),
+            members: AtomicU64::new(0),
             incarnations: [const { AtomicU32::new(0) }; MAX_NODES],
             resumed: AtomicU32::new(0),
             farewells: AtomicU32::new(0),
@@ -83,7 +83,8 @@ impl CurrentView {
 
     pub fn adopt(&self, view: &View) {
         // Before the lives: who has heard of one that is no member takes its memory for lost.
-        self.live.store(view.live.0, ORDER);
+        let members = u64::from(view.founders.0) << 32 | u64::from(view.live.0);
+        self.members.store(members, ORDER);
         let lives = self.incarnations.iter().zip(view.incarnations);
         for (node, (mine, theirs)) in (0..).zip(lives) {
             // A view comes more than once, and another life has said no farewell.
@@ -91,7 +92,6 @@ impl CurrentView {
                 self.forget_farewell(node);
             }
         }
-        self.founders.store(view.founders.0, ORDER);
         self.switch.store(view.switch.unwrap_or(0), ORDER);
         self.epoch.store(view.epoch, ORDER);
         self.version.store(view.version, ORDER);
@@ -106,7 +106,7 @@ impl CurrentView {
     }
 
     fn look_around(&self) {
-        let live = Copyset(self.live.load(ORDER));
+        let live = self.members().0;
         if self.too_few.get().is_some_and(|too_few| too_few(live)) {
             self.deserted.store(true, ORDER);
             self.close();
@@ -118,14 +118,21 @@ impl CurrentView {
         self.deserted.load(ORDER)
     }
 
+    /// The live nodes, and the founders, of one view.
+    #[inline]
+    fn members(&self) -> (Copyset, Copyset) {
+        let members = self.members.load(ORDER);
+        (Copyset(members as u32), Copyset((members >> 32) as u32))
+    }
+
     /// Who is a member in which life: no more of the view is kept.
     pub fn view(&self) -> View {
-        let live = Copyset(self.live.load(ORDER));
+        let (live, founders) = self.members();
         View {
             version: 0,
             epoch: self.epoch(),
             live,
-            founders: Copyset(self.founders.load(ORDER)),
+            founders,
             incarnations: std::array::from_fn(|node| self.incarnations[node].load(ORDER)),
             switch: Some(self.switch.load(ORDER)).filter(|life| *life != 0),
             shadow: None,
@@ -220,8 +227,8 @@ impl CurrentView {
 
     /// The node that keeps what no node owns ([`View::keeper`]).
     pub fn keeper(&self) -> Option<NodeId> {
-        let (founders, live) = (self.founders.load(ORDER), self.live.load(ORDER));
-        Copyset(founders & live).iter().next()
+        let (live, founders) = self.members();
+        Copyset(founders.0 & live.0).iter().next()
     }
 
     /// Whether memory has a home that is a member.
@@ -277,7 +284,7 @@ impl CurrentView {
     /// Whether a node is a member.
     #[inline]
     pub fn live(&self, node: NodeId) -> bool {
-        Copyset(self.live.load(ORDER)).contains(node)
+        self.members().0.contains(node)
     }
 
     /// A node's incarnation, if it ever had one.
@@ -329,6 +336,30 @@ mod tests {
                 assert!(standing.live(1));
             });
         }
+    }
+
+    #[test]
+    fn somebody_keeps_what_groups_have_while_views_change() {
+        let all = Copyset::of(0).with(1);
+        let standing = CurrentView::new(2, &View::first(all, false));
+        // Each founds an epoch without the other, by turns.
+        let founds = |node, version| {
+            let alone = Copyset::of(node);
+            View {
+                version,
+                ..View::first(alone, false)
+            }
+        };
+        std::thread::scope(|scope| {
+            let changes = scope.spawn(|| {
+                for version in 2..100_000 {
+                    standing.adopt(&founds((version % 2) as NodeId, version));
+                }
+            });
+            while !changes.is_finished() {
+                assert!(standing.keeper().is_some());
+            }
+        });
     }
 
     #[test]

@@ -35,6 +35,15 @@ impl Node {
         self.inner.access.standing.is_deserted()
     }
 
+    /// Serves on while copies of the others come in the place of its own: of three nodes that are
+    /// started anew one after the other, the second would take the majority along. Not for ever.
+    pub(crate) fn await_copies(&self) {
+        let access = &self.inner.access;
+        let mut backoff = Backoff::new(access.patience);
+        let misses = || access.groups.misses(self.id(), access.standing.view());
+        while !access.standing.is_over() && misses() && backoff.wait() {}
+    }
+
     /// Serves on until the others have given back what they have of its memory, as they do when
     /// they [close](crate::Rack::close); not for ever. If they have, it says that it goes.
     pub(crate) fn linger(&self) {

@@ -312,6 +312,7 @@ impl Rack {
     /// [`LeaveError::Deserted`] when others leave too, and those that are left are too few for
     /// memory with copies: nobody is waited for then, and what this node alone had of it is lost.
     pub fn leave_memory_behind(self) -> Result<(), LeaveError> {
+        self.among_others().for_each(Node::await_copies);
         if !self.is_in_use() {
             return self.go(true);
         }
@@ -351,6 +352,7 @@ impl Rack {
     /// # Errors
     /// Those of [`Rack::leave`] but [`LeaveError::InUse`]. The rack is closed nevertheless.
     pub fn close(self) -> Result<(), LeaveError> {
+        self.among_others().for_each(Node::await_copies);
         self.go(false)
     }
 

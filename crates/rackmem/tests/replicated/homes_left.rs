@@ -3,7 +3,7 @@
 
 use crate::homes::{BLOCK, MORE, get, put, spec};
 use crate::members::{Cluster, NETWORKS};
-use rackmem::{LeaveError, Rack, Survives};
+use rackmem::{LeaveError, Rack, RegionSpec, Replicated, Survives};
 use std::sync::Barrier;
 
 const NODES: usize = 3;
@@ -39,6 +39,41 @@ fn all_members_leave_at_once() {
                 });
             }
         });
+    }
+}
+
+/// One after the other is started anew, the next as soon as the last one is a member. With the
+/// usual `replace_after` too: who has come back has forgotten, and nobody waits for that.
+#[test]
+fn members_are_started_anew_one_after_the_other() {
+    for fabric in NETWORKS {
+        let more = "lease = '1500ms'\npatience = '60s'\n";
+        let cluster = Cluster::new("rolling", fabric, NODES, more);
+        let (mut racks, nodes) = cluster.nodes(NODES);
+        let spec = spec("pages", 200, Survives::Writes);
+        let region = nodes[0].create_region(&spec).unwrap();
+        let lines = RegionSpec::new("lines", 64 * 200).copies(NODES as u8);
+        let line: Replicated<u64> = nodes[0]
+            .create_region(&lines)
+            .unwrap()
+            .replicated(7)
+            .unwrap();
+        line.write(7).unwrap();
+        for block in 0..200 {
+            put(&region, block, block as u64);
+        }
+        for turn in 0..2 * NODES {
+            let node = turn % NODES;
+            racks[node].take().unwrap().leave_memory_behind().unwrap();
+            racks[node] = Some(cluster.node(node));
+        }
+        let last = racks[0].as_ref().unwrap().node(0);
+        let region = last.open_region(&spec).unwrap();
+        for block in 0..200 {
+            assert_eq!(get(&region, block), block as u64, "{fabric}");
+        }
+        let line: Replicated<u64> = last.open_region(&lines).unwrap().replicated(7).unwrap();
+        assert_eq!(line.read().unwrap(), 7, "{fabric}");
     }
 }
 
