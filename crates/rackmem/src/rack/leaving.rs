@@ -160,7 +160,7 @@ impl Node {
 
     /// From here on it waits for nobody once the others are too few to take anything of a home that
     /// a group keeps.
-    fn look_around(&self) {
+    pub(crate) fn look_around(&self) {
         let access = &self.inner.access;
         let standing = &access.standing;
         let Some(seen) = standing.looked() else {

@@ -140,6 +140,10 @@ impl Here<'_> {
             watch.until_fenced();
             over = Over::Fenced;
         }
+        if over == Over::Stopped && membership.can_change() && config.kv_copies().is_some() {
+            // Where all end at once, what clears up in the background waits for nobody.
+            watched.rack().begin_to_leave();
+        }
         let rack = watched.end();
         if over == Over::Fenced {
             // Clients find it where it was.
