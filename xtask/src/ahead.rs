@@ -11,6 +11,9 @@ use std::time::Instant;
 use crate::workspace::Workspace;
 use crate::{fuzz, process, races, step};
 
+/// As `nice` counts it.
+const LOWEST: u8 = 19;
+
 /// What one step runs.
 struct Build {
     name: &'static str,
@@ -50,46 +53,14 @@ pub fn beside<T>(workspace: &Workspace, work: impl FnOnce() -> T) -> T {
 fn compile(workspace: &Workspace) {
     for Build { name, command } in BUILDS {
         let begin = Instant::now();
-        let ended = process::quietly(nice(&command(workspace)), step::BUILD_LIMIT);
+        let mut build = process::nice(&command(workspace), LOWEST);
+        build.stderr(Stdio::null());
+        let ended = process::quietly(build, step::BUILD_LIMIT);
         let said = match ended {
             Ok(status) if status.success() => "built",
             _ => "not built, its step will tell why:",
         };
         let time = begin.elapsed().as_secs_f64();
         println!("   ahead: {said} {name}, {time:.0} s");
-    }
-}
-
-/// The same command at the lowest priority, without what it says.
-fn nice(command: &Command) -> Command {
-    let mut nice = Command::new("nice");
-    nice.args(["-n", "19"])
-        .arg(command.get_program())
-        .args(command.get_args())
-        .stderr(Stdio::null());
-    if let Some(folder) = command.get_current_dir() {
-        nice.current_dir(folder);
-    }
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => nice.env(name, value),
-            None => nice.env_remove(name),
-        };
-    }
-    nice
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_nice_command_is_the_same_command() {
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", "test $(nice) = 19 && test $A = b && test $PWD = /tmp"])
-            .current_dir("/tmp")
-            .env("A", "b");
-        assert!(nice(&command).status().unwrap().success());
     }
 }

@@ -41,20 +41,26 @@ pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Fail
     }
 }
 
+/// The library alone as people have it, or with all else that the tests have.
 fn build(workspace: &Workspace, release: bool) -> Result<(), Failure> {
-    let mut build = workspace.command(cargo());
-    build.args(["build", "-p", "rackmem-c"]);
-    if release {
-        build.arg("--release");
-    }
-    if xdp::can_be_built() {
-        build.args(["--features", "rackmem-c/xdp"]);
-    }
+    let mut build = match release {
+        true => of_release(workspace),
+        false => xdp::build(workspace),
+    };
     match build.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err("the library does not compile".into()),
         Err(error) => Err(format!("cargo did not start: {error}")),
     }
+}
+
+fn of_release(workspace: &Workspace) -> Command {
+    let mut build = workspace.command(cargo());
+    build.args(["build", "-p", "rackmem-c", "--release"]);
+    if xdp::can_be_built() {
+        build.args(["--features", "rackmem-c/xdp"]);
+    }
+    build
 }
 
 /// Header, libraries and what pkg-config reads, under a prefix.

@@ -128,7 +128,7 @@ const TESTS: &[Step] = &[
         action: Action::Run(races::under_miri),
     },
     Step {
-        name: "binaries",
+        name: "binaries and libraries",
         action: Action::Run(xdp::binaries),
     },
     Step {

@@ -7,6 +7,7 @@
 
 mod ahead;
 mod c;
+mod counting;
 mod fuzz;
 mod gate;
 mod golden;
@@ -14,6 +15,7 @@ mod licences;
 mod lines;
 mod p4;
 mod process;
+mod programs;
 mod python;
 mod races;
 mod rack;

@@ -55,45 +55,39 @@ pub fn watch(
     mut each_line: impl FnMut(&str),
 ) -> Result<ExitStatus, ProcessError> {
     // A compiler is silent for as long as it takes.
-    show(command, limit, Duration::MAX, |_, line| each_line(line))
+    let patience = Patience {
+        silence: Duration::MAX,
+        ..Patience::of_tests(limit)
+    };
+    let print = |line: &str| println!("{line}");
+    watch_tests(command, patience, print, |_, line| each_line(line))
 }
 
 /// The same of a program that runs tests, and which output a line is of: those of two come in any
-/// order. What it has started is ended where it has been silent for too long, and named by lines
-/// that begin with [`HUNG`].
+/// order; `print` has what is shown. What it has started is ended where it has been silent for too
+/// long, and named by lines that begin with [`HUNG`].
 pub fn watch_tests(
     command: Command,
-    limit: Duration,
-    each_line: impl FnMut(Output, &str),
-) -> Result<ExitStatus, ProcessError> {
-    show(command, limit, SILENCE, each_line)
-}
-
-fn show(
-    command: Command,
-    limit: Duration,
-    silence: Duration,
+    patience: Patience,
+    mut print: impl FnMut(&str),
     mut each_line: impl FnMut(Output, &str),
 ) -> Result<ExitStatus, ProcessError> {
     let what = short(&command);
-    let patience = Patience {
-        limit,
-        beat: BEAT,
-        silence,
-    };
     watch_beating(command, patience, |seen| match seen {
         Seen::Line(of, line) => {
-            println!("{line}");
+            print(line);
             each_line(of, line);
         }
         Seen::Silence(time) => {
-            let (seconds, minutes) = (time.as_secs(), limit.as_secs() / 60);
-            println!("   ... {what}: {seconds} s, of {minutes} minutes at most");
+            let (seconds, minutes) = (time.as_secs(), patience.limit.as_secs() / 60);
+            print(&format!(
+                "   ... {what}: {seconds} s, of {minutes} minutes at most"
+            ));
         }
         Seen::Ended(processes) => {
-            println!("   ... {what}: ended for saying nothing:");
+            print(&format!("   ... {what}: ended for saying nothing:"));
             for process in processes {
-                println!("   ... {process}");
+                print(&format!("   ... {process}"));
                 each_line(Output::Errors, &format!("{HUNG}{process}"));
             }
         }
@@ -105,23 +99,57 @@ pub const HUNG: &str = "hung: ";
 
 /// Runs `command` and shows nothing of its standard output.
 pub fn quietly(command: Command, limit: Duration) -> Result<ExitStatus, ProcessError> {
-    let patience = Patience {
-        limit,
-        beat: Duration::MAX,
-        silence: Duration::MAX,
-    };
-    watch_beating(command, patience, |_| {})
+    watch_beating(command, Patience::of_computing(limit), |_| {})
+}
+
+/// The same command at a lower priority, as `nice` counts it.
+pub fn nice(command: &Command, level: u8) -> Command {
+    let mut nice = Command::new("nice");
+    nice.args(["-n", &level.to_string()])
+        .arg(command.get_program())
+        .args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        nice.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => nice.env(name, value),
+            None => nice.env_remove(name),
+        };
+    }
+    nice
 }
 
 /// How long a program may take.
 #[derive(Clone, Copy)]
-struct Patience {
+pub struct Patience {
     /// In all.
-    limit: Duration,
+    pub limit: Duration,
     /// Without a line until it is said to run still.
-    beat: Duration,
+    pub beat: Duration,
     /// Without a line until what it has started is ended, and it if that changes nothing.
-    silence: Duration,
+    pub silence: Duration,
+}
+
+impl Patience {
+    /// With a program of tests.
+    pub fn of_tests(limit: Duration) -> Patience {
+        Patience {
+            limit,
+            beat: BEAT,
+            silence: SILENCE,
+        }
+    }
+
+    /// With a program that only computes, and waits for processors that others have: it may be
+    /// silent for all of its time.
+    pub fn of_computing(limit: Duration) -> Patience {
+        Patience {
+            limit,
+            beat: Duration::MAX,
+            silence: Duration::MAX,
+        }
+    }
 }
 
 /// Where a program writes.
@@ -400,6 +428,13 @@ mod tests {
         };
         let status = watch_beating(shell("exec sleep 1234"), patience, |_| {}).unwrap();
         assert!(!status.success());
+    }
+
+    #[test]
+    fn a_nice_command_is_the_same_command() {
+        let mut command = shell("test $(nice) = 19 && test $A = b && test $PWD = /tmp");
+        command.env("A", "b").current_dir("/tmp");
+        assert!(nice(&command, 19).status().unwrap().success());
     }
 
     #[test]

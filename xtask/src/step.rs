@@ -1,26 +1,18 @@
 //! A check as data, and the run of a table of them.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::process::{self, ProcessError};
-use crate::tally::{SKIPPED, Tally, is_skip};
+use crate::counting::Counting;
+use crate::process::{self, Patience};
+use crate::tally::Tally;
 use crate::workspace::{Workspace, cargo};
 
 /// No step may take longer: a test that hangs is ended and reported.
-const LIMIT: Duration = Duration::from_secs(45 * 60);
+pub const LIMIT: Duration = Duration::from_secs(45 * 60);
 /// No build may take longer. What is compiled beforehand is not counted against the limit of what
 /// runs it.
 pub const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
-
-/// Names of failed tests, what they said, and reasons of skipped ones, that the summary repeats, at
-/// most of each.
-const NAMED: usize = 20;
-/// Characters of what a failed test said that the summary repeats.
-const SAID: usize = 300;
-/// Lines of what one panic says, at most.
-const PANIC_LINES: usize = 8;
 
 /// One row of a table of checks.
 pub struct Step {
@@ -201,130 +193,12 @@ fn ends_well(command: Command, limit: Duration) -> Verdict {
 pub fn counted(mut command: Command) -> Verdict {
     // That a program of tests was ended by a signal is said by cargo, and there.
     command.stderr(Stdio::piped());
-    let mut tally = Tally::default();
-    let (mut failed, mut said, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
-    let mut slow = Vec::new();
-    let mut follow = [0; 2];
-    let result = process::watch_tests(command, LIMIT, |of, line| {
-        tally.read(line);
-        // Those that are slow when a program is ended for its silence are what hung.
-        slow.extend(slow_test(line).map(str::to_owned));
-        if let Some(name) = ended_test(line) {
-            slow.retain(|slow| slow != name);
-        }
-        if line.starts_with(process::HUNG) {
-            failed.append(&mut slow);
-            said.push(shortened(line));
-        }
-        failed.extend(failed_test(line).map(str::to_owned));
-        failed.extend(ended_program(line));
-        skipped.extend(skipped_test(line));
-        let why = of_pytest(line).filter(|why| why.contains(" - "));
-        said.extend(why.map(shortened));
-        // What a test says follows on the same output, whatever is on the other one meanwhile.
-        let follow = &mut follow[of as usize];
-        *follow = match () {
-            () if is_panic(line) => 1 + PANIC_LINES,
-            () if ends_panic(line) => 0,
-            () => *follow,
-        };
-        if *follow > 0 {
-            *follow -= 1;
-            said.push(shortened(line));
-        }
+    let mut counting = Counting::default();
+    let print = |line: &str| println!("{line}");
+    let ended = process::watch_tests(command, Patience::of_tests(LIMIT), print, |of, line| {
+        counting.read(of, line);
     });
-    failed.truncate(NAMED);
-    said.truncate((1 + PANIC_LINES) * NAMED);
-    skipped.truncate(NAMED);
-    said.append(&mut skipped);
-    match verdict_of(tally, result.map(|status| status.success())) {
-        Verdict::Counted(tally) if !failed.is_empty() || !said.is_empty() => {
-            Verdict::Told(tally, failed, said)
-        }
-        verdict => verdict,
-    }
-}
-
-fn shortened(line: &str) -> String {
-    line.chars().take(SAID).collect()
-}
-
-/// Whether a line begins what a panic says, which goes on in the next line. The harness keeps to
-/// itself what tests print that hold.
-fn is_panic(line: &str) -> bool {
-    line.starts_with("thread '") && line.contains(" panicked at ")
-}
-
-/// Whether what a panic says is over before this line.
-fn ends_panic(line: &str) -> bool {
-    line.is_empty()
-        || ["note: ", "stack backtrace:", "test "]
-            .iter()
-            .any(|end| line.starts_with(end))
-}
-
-/// What a line says of a test that did not run: why, or the name of one that cargo's harness
-/// ignores.
-fn skipped_test(line: &str) -> Option<String> {
-    if let Some(at) = is_skip(line).then(|| line.find(SKIPPED)).flatten() {
-        return Some(line[at..].to_owned());
-    }
-    let (name, rest) = line.strip_prefix("test ")?.split_once(" ... ignored")?;
-    Some(format!("ignored: {name}{rest}"))
-}
-
-/// The name of a test of cargo's harness that has not ended for a minute.
-fn slow_test(line: &str) -> Option<&str> {
-    let (name, rest) = line.strip_prefix("test ")?.split_once(' ')?;
-    (rest.starts_with("has been running for over")).then_some(name)
-}
-
-/// The name of a test of cargo's harness that has ended.
-fn ended_test(line: &str) -> Option<&str> {
-    Some(line.strip_prefix("test ")?.split_once(" ... ")?.0)
-}
-
-/// The name of a test that a line of a runner says has failed: cargo's harness,
-/// or pytest's short summary.
-fn failed_test(line: &str) -> Option<&str> {
-    let cargo = line
-        .strip_prefix("test ")
-        .and_then(|rest| rest.strip_suffix(" ... FAILED"));
-    cargo.or_else(|| of_pytest(line)?.split(" - ").next())
-}
-
-/// What pytest's short summary says of a test that failed, or could not be set up:
-/// its name and why.
-fn of_pytest(line: &str) -> Option<&str> {
-    let rest = line.strip_prefix("FAILED ");
-    rest.or_else(|| line.strip_prefix("ERROR "))
-        .filter(|rest| rest.contains(".py"))
-}
-
-/// A program of tests that ended without a summary, such as by a signal: its name and how.
-fn ended_program(line: &str) -> Option<String> {
-    let rest = line.trim_start();
-    let rest = rest.strip_prefix("process didn't exit successfully: `")?;
-    let (command, how) = rest.split_once("` ")?;
-    let program = Path::new(command.split(' ').next()?).file_name()?;
-    Some(format!("{} {how}", program.to_string_lossy()))
-}
-
-/// A failure that no summary tells of, such as a test that did not compile, is counted as one.
-fn verdict_of(mut tally: Tally, success: Result<bool, ProcessError>) -> Verdict {
-    match success {
-        Ok(true) if tally == Tally::default() => Verdict::Failed("no test was run".into()),
-        Ok(true) => Verdict::Counted(tally),
-        Ok(false) => {
-            tally.failed = tally.failed.max(1);
-            Verdict::Counted(tally)
-        }
-        Err(error) => {
-            println!("   {error}");
-            tally += Tally::FAIL;
-            Verdict::Counted(tally)
-        }
-    }
+    counting.verdict(ended.map(|status| status.success()))
 }
 
 #[cfg(test)]
@@ -355,67 +229,6 @@ mod tests {
                 failed: 1,
                 skipped: 0
             }
-        );
-    }
-
-    #[test]
-    fn the_summary_names_what_failed() {
-        let script = "echo 'test a::b ... ok'; echo 'test a::c ... FAILED'; \
-                      echo 'FAILED tests/e2e/x.py::y - Error: z'; exit 1";
-        let Verdict::Told(tally, names, said) = counted(shell(script)) else {
-            panic!("nothing is named");
-        };
-        assert_eq!(
-            (tally.failed, names),
-            (1, vec!["a::c".into(), "tests/e2e/x.py::y".into()])
-        );
-        assert_eq!(said, vec!["tests/e2e/x.py::y - Error: z".to_owned()]);
-    }
-
-    #[test]
-    fn the_summary_says_what_a_failed_test_said_and_what_a_signal_ended() {
-        let script = "echo \"thread 'a::c' (7) panicked at src/a.rs:3:5:\"; echo 'left is not right'; \
-                      echo '  left: 1'; echo 'note: no more'; echo 'Caused by:' >&2; \
-                      echo \"  process didn't exit successfully: \\`/x/deps/a-1f --nocapture\\` (signal: 6)\" >&2; \
-                      exit 1";
-        let Verdict::Told(tally, names, said) = counted(shell(script)) else {
-            panic!("nothing is told");
-        };
-        assert_eq!((tally.failed, names), (1, vec!["a-1f (signal: 6)".into()]));
-        let expected = [
-            "thread 'a::c' (7) panicked at src/a.rs:3:5:",
-            "left is not right",
-            "  left: 1",
-        ];
-        assert_eq!(said, expected);
-    }
-
-    #[test]
-    fn the_summary_names_tests_that_hung() {
-        let slow = "has been running for over 60 seconds";
-        let script = format!(
-            "echo 'test a::b {slow}'; echo 'test a::c {slow}'; echo 'test a::b ... ok'; \
-             echo '{}7 x --long'; echo 'test a::d {slow}'; exit 1",
-            process::HUNG
-        );
-        let Verdict::Told(_, names, said) = counted(shell(&script)) else {
-            panic!("nothing is told");
-        };
-        assert_eq!(names, ["a::c"]);
-        assert_eq!(said, ["hung: 7 x --long"]);
-    }
-
-    #[test]
-    fn the_summary_says_why_a_test_was_skipped() {
-        let script = "echo 'skipped: no root'; echo 'test a - b (line 1) ... ignored, slow'; \
-                      echo 'test result: ok. 2 passed; 0 failed; 1 ignored'";
-        let Verdict::Told(tally, failed, reasons) = counted(shell(script)) else {
-            panic!("no reason is told");
-        };
-        assert_eq!((tally.passed, tally.skipped, failed.len()), (1, 2, 0));
-        assert_eq!(
-            reasons,
-            ["skipped: no root", "ignored: a - b (line 1), slow"]
         );
     }
 

@@ -67,7 +67,7 @@ impl Tally {
 
 /// cargo's test harness and the fuzz driver print `… result: …`, pytest
 /// `==== 3 passed in 0.1s ====`.
-fn is_summary(line: &str) -> bool {
+pub fn is_summary(line: &str) -> bool {
     line.starts_with("test result: ")
         || line.starts_with("fuzz result: ")
         || (line.starts_with("==") && line.ends_with("==") && line.contains(" in "))

@@ -1,15 +1,11 @@
 //! The switch in the kernel: what is compiled only with clang is checked where clang is.
 
+use std::process::Command;
+
 use crate::step::{self, Verdict};
 use crate::tally::Tally;
 use crate::workspace::{Workspace, cargo};
-use crate::{ahead, setup};
-
-/// What says to the harness how many tests of a program run at a time.
-const THREADS: &str = "RUST_TEST_THREADS";
-/// Most of its time a test waits: for leases, which are long so that a machine that stands still
-/// passes, and for processes.
-const TESTS_A_PROCESSOR: usize = 2;
+use crate::{ahead, programs, setup};
 
 /// The packages that have the feature `xdp`.
 const LINTED: &[&str] = &[
@@ -46,22 +42,28 @@ pub fn build_tests(workspace: &Workspace) -> Verdict {
 /// The tests of all packages, and with them the golden packets in the kernel and racks whose switch
 /// it is. What needs more of the machine than clang skips itself and says why.
 pub fn tests(workspace: &Workspace) -> Verdict {
-    let mut command = workspace.command(cargo());
-    command.args(["test", "--workspace", "--no-fail-fast"]);
-    command.args(features());
-    if std::env::var_os(THREADS).is_none() {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        command.env(THREADS, (TESTS_A_PROCESSOR * processors).to_string());
-    }
-    ahead::beside(workspace, || step::counted(command))
+    let programs = match programs::built(workspace, &[&["--workspace"], features()].concat()) {
+        Ok(programs) => programs,
+        Err(why) => return Verdict::Failed(why),
+    };
+    let mut documentation = workspace.command(cargo());
+    documentation.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
+    documentation.args(features());
+    ahead::beside(workspace, || programs::run(programs, documentation)).verdict(Ok(true))
 }
 
-/// The binaries as the tests have them.
+/// The binaries and libraries as the tests have them.
 pub fn binaries(workspace: &Workspace) -> Verdict {
+    step::holds(build(workspace))
+}
+
+/// What compiles them: no other choice of packages has these features of dependencies, and would
+/// find what is compiled.
+pub fn build(workspace: &Workspace) -> Command {
     let mut command = workspace.command(cargo());
-    command.args(["build", "--workspace", "--bins"]);
+    command.args(["build", "--workspace", "--bins", "--lib"]);
     command.args(features());
-    step::holds(command)
+    command
 }
 
 /// That the tests have the switch in the kernel among them, or why not.
