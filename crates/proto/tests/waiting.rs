@@ -3,7 +3,8 @@
 
 use rackmem_proto::engine::{AtHome, LOCKS, LockFx, LockPart, NodeLock};
 use rackmem_proto::gcp::{Access, Body, Entered, Known, Regions, Right};
-use rackmem_proto::wire::{Contract, Dest, Header, HomeId, NodeId, Reason, Tag};
+use rackmem_proto::wire::{Contract, Copyset, Dest, Header, HomeId, NodeId, Reason, Tag};
+use std::collections::{BTreeMap, VecDeque};
 
 const ME: NodeId = 1;
 
@@ -31,15 +32,19 @@ impl LockFx for Seats {
 }
 
 fn lock(home: NodeId, known: Option<Known>) -> NodeLock<u8> {
+    lock_of(ME, home, known)
+}
+
+fn lock_of(node: NodeId, home: NodeId, known: Option<Known>) -> NodeLock<u8> {
     let start = HomeId::of(home).start();
     let tag = Tag(start.0 | (LOCKS as u64) << Tag::OFFSET_BITS).under(Contract::Locked);
     let part = LockPart {
-        node: ME,
+        node,
         epoch: 1,
         switch: false,
         cohort: 16,
         implicit: false,
-        home: AtHome::of(ME, tag),
+        home: AtHome::of(node, tag),
     };
     NodeLock::new(tag, Regions::default(), part, known)
 }
@@ -105,4 +110,68 @@ fn what_is_known_of_a_lock_that_was_forgotten_goes_on() {
         let again = lock(2, Some(Known::Abroad(floor))).forgettable(false);
         assert!(matches!(again, Some(Known::Abroad(is)) if is == floor));
     }
+}
+
+/// Nodes that share a lock, and packets between them, which come in order.
+struct Nodes {
+    locks: BTreeMap<NodeId, NodeLock<u8>>,
+    under_way: VecDeque<(NodeId, Header)>,
+}
+
+/// What one of them does.
+struct Wires<'a>(&'a mut VecDeque<(NodeId, Header)>);
+
+impl LockFx for Wires<'_> {
+    type Seat = u8;
+    fn store(&mut self, _: &Header) {}
+    fn install(&mut self, _: bool) {}
+    fn clear(&mut self) {}
+    fn send(&mut self, to: Dest, header: &Header, _: &Body) {
+        let nodes = match to {
+            Dest::Home(_) => Copyset::of(ME),
+            Dest::Agent(node) => Copyset::of(node),
+            Dest::Agents { nodes, .. } => nodes,
+            Dest::Switch => panic!("there is none"),
+            other => panic!("nothing of a lock goes to {other:?}"),
+        };
+        self.0.extend(nodes.iter().map(|node| (node, *header)));
+    }
+    fn inside(&mut self, _: u8, _: Entered, _: bool) {}
+    fn send_away(&mut self, _: u8) {}
+}
+
+impl Nodes {
+    fn at(&mut self, node: NodeId, act: impl FnOnce(&mut NodeLock<u8>, &mut Wires<'_>)) {
+        let lock = self.locks.get_mut(&node).unwrap();
+        act(lock, &mut Wires(&mut self.under_way));
+        while let Some((to, header)) = self.under_way.pop_front() {
+            let lock = self.locks.get_mut(&to).unwrap();
+            lock.packet(&header, (0, &[]), &mut Wires(&mut self.under_way));
+        }
+    }
+}
+
+#[test]
+fn who_leaves_hears_that_the_lock_has_come_home_though_it_has_gone_on_at_once() {
+    const LEAVES: NodeId = 2;
+    const STAYS: NodeId = 3;
+    let locks = [ME, LEAVES, STAYS].map(|node| (node, lock_of(node, ME, None)));
+    let mut nodes = Nodes {
+        locks: locks.into(),
+        under_way: VecDeque::new(),
+    };
+    nodes.at(LEAVES, |lock, fx| lock.enter(0, Access::Write, fx));
+    nodes.at(LEAVES, |lock, fx| lock.leave(Access::Write, fx));
+    // Two threads of the one that stays, the second of which comes in after the home.
+    nodes.at(STAYS, |lock, fx| lock.enter(0, Access::Read, fx));
+    nodes.at(STAYS, |lock, fx| lock.enter(1, Access::Write, fx));
+    nodes.at(LEAVES, |lock, fx| {
+        lock.begin_leaving();
+        let (to, header) = lock.ask_home(None);
+        fx.send(to, &header, &Body::None);
+    });
+    assert!(!nodes.locks[&LEAVES].has_left(), "a reader is inside");
+    nodes.at(STAYS, |lock, fx| lock.leave(Access::Read, fx));
+    assert_eq!(nodes.locks[&ME].whole(), None, "it has gone on");
+    assert!(nodes.locks[&LEAVES].has_left());
 }

@@ -135,3 +135,48 @@ fn leaves(leaver: usize, further: &str) {
     assert_eq!(clients[2].call(&["GET", "key:7"]), text("new"));
     let _ = std::fs::remove_dir_all(folder);
 }
+
+#[test]
+fn members_of_a_store_end_together() {
+    end_together(&[]);
+}
+
+#[test]
+fn members_of_a_store_with_copies_end_together() {
+    end_together(&["--copies", "3"]);
+}
+
+/// Nobody waits for one that has gone: each would, for longer than a test waits.
+fn end_together(copies: &[&str]) {
+    const ROUNDS: usize = 3;
+    for _ in 0..ROUNDS {
+        let folder = format!("rackmem-together-{}-{}", copies.len(), std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        let folder_name = folder.display();
+        let further = format!(
+            "membership = \"dir:{folder_name}\"\nlease_ms = {LEASE_MS}\npatience = \"1000s\"\ncopies = 3\n"
+        );
+        let file = rack_file_with(3, false, &further);
+        let start = |node: usize| {
+            let node = node.to_string();
+            let rack = ["kv", "--rack", file.path(), "--node", &node];
+            let serve = ["--listen", "127.0.0.1:0", "--buckets", "64"];
+            Running::start(&[&rack[..], &serve[..], copies].concat())
+        };
+        let mut members: Vec<Running> = (0..3).map(start).collect();
+        let addrs: Vec<SocketAddr> = members.iter_mut().flat_map(Running::listening).collect();
+        let mut clients: Vec<Client> = addrs.iter().map(|addr| Client::connect(*addr)).collect();
+        for number in 0..KEYS {
+            let key = format!("key:{number}");
+            let set = clients[number % 3].call(&["SET", &key, &value(number)]);
+            assert_eq!(set, text("OK"));
+            let got = clients[(number + 1) % 3].call(&["GET", &key]);
+            assert!(got == text(&value(number)), "key {number}");
+        }
+        members.iter().for_each(|member| member.send("TERM"));
+        for member in &mut members {
+            assert_eq!(member.ended(), Some(130));
+        }
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}

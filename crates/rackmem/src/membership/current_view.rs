@@ -4,7 +4,7 @@ use crate::membership::Term;
 use rackmem_proto::membership::{Telling, View, host};
 use rackmem_proto::wire::{Copyset, Header, HomeId, MAX_NODES, NodeId, Tag};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Where newer views come from.
 pub(crate) trait News: Send + Sync {
@@ -47,7 +47,7 @@ pub(crate) struct CurrentView {
     /// The last of these.
     deserted: AtomicBool,
     /// Said once this process leaves: whether these members are too few to take that.
-    too_few: OnceLock<TooFew>,
+    too_few: Mutex<Option<TooFew>>,
     /// This process' lease, where members can come and go.
     term: OnceLock<Arc<Term>>,
     /// Where to look when somebody shows that there is a newer view.
@@ -73,7 +73,7 @@ impl CurrentView {
             fenced: AtomicBool::new(false),
             over: AtomicBool::new(false),
             deserted: AtomicBool::new(false),
-            too_few: OnceLock::new(),
+            too_few: Mutex::new(None),
             term: OnceLock::new(),
             news: OnceLock::new(),
         };
@@ -98,16 +98,20 @@ impl CurrentView {
         self.look_around();
     }
 
-    /// This process leaves: once these members are too few, it waits for no answer any more. The
-    /// first time this is said counts.
-    pub fn leave(&self, too_few: TooFew) {
-        let _ = self.too_few.set(too_few);
+    /// This process leaves: once these members are too few, it waits for no answer any more. What
+    /// was said last counts; `None`: it stays.
+    pub fn leave(&self, too_few: Option<TooFew>) {
+        *self.too_few() = too_few;
         self.look_around();
+    }
+
+    fn too_few(&self) -> MutexGuard<'_, Option<TooFew>> {
+        self.too_few.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn look_around(&self) {
         let live = self.members().0;
-        if self.too_few.get().is_some_and(|too_few| too_few(live)) {
+        if self.too_few().as_ref().is_some_and(|too_few| too_few(live)) {
             self.deserted.store(true, ORDER);
             self.close();
         }

@@ -3,8 +3,10 @@
 use crate::backoff::Backoff;
 use crate::error::{AccessError, LeaveError, RackError};
 use crate::host::locks;
+use crate::membership::current_view::TooFew;
 use crate::node::Node;
 use crate::ports::requester::Bytes;
+use crate::rack::Rack;
 use rackmem_fabric::{Body, Nobody};
 use rackmem_proto::engine::{Purpose, Then};
 use rackmem_proto::flowcc::LocalStatus;
@@ -13,6 +15,41 @@ use std::sync::Arc;
 
 /// How often each of the others is told that a node goes.
 const FAREWELLS: usize = 3;
+
+impl Rack {
+    /// For programs that have threads to end before they leave, all of whose memory has copies.
+    /// Serves on while copies of other members fill that take the place of its own, for the
+    /// configuration's `patience` at most. From then on no operation of this process waits for the
+    /// others once they are too few for memory with copies: it ends with an error at once, and
+    /// nothing more comes of this rack than [`Rack::leave_memory_behind`].
+    pub fn begin_to_leave(&self) {
+        for node in self.among_others() {
+            node.await_copies();
+            node.look_around();
+        }
+    }
+
+    /// For programs that move what others need of their memory to members that stay, before they
+    /// leave. From then on no operation of this process waits for the others once there are none:
+    /// it ends with an error at once, and nothing more comes of this rack than
+    /// [`Rack::leave_memory_behind`]. [`Rack::stay`] takes that back.
+    pub fn begin_to_move(&self) {
+        self.among_others().for_each(Node::look_for_others);
+    }
+
+    /// This process does not leave, whatever it has begun to do.
+    pub fn stay(&self) {
+        self.among_others().for_each(Node::stay);
+    }
+}
+
+/// What has died with another node is nothing that one who leaves could bring home.
+fn unless_lost(result: Result<(), AccessError>) -> Result<(), AccessError> {
+    match result {
+        Err(AccessError::Rack(RackError::NodeLost { .. }) | AccessError::Lost { .. }) => Ok(()),
+        result => result,
+    }
+}
 
 impl Node {
     /// Whether others have memory of this node, which is lost if it goes.
@@ -45,16 +82,18 @@ impl Node {
     }
 
     /// Serves on until the others have given back what they have of its memory, as they do when
-    /// they [close](crate::Rack::close); not for ever. If they have, it says that it goes.
-    pub(crate) fn linger(&self) {
+    /// they [close](crate::Rack::close); not for ever, and at once where those stay
+    /// (`others_stay`). If they have, it says that it goes. Whether they have.
+    pub(crate) fn linger(&self, others_stay: bool) -> bool {
         let access = &self.inner.access;
         let mut backoff = Backoff::new(access.patience);
         while access.agents.is_held_elsewhere() {
-            if !backoff.wait() {
-                return;
+            if others_stay || !backoff.wait() {
+                return false;
             }
         }
         self.say_farewell();
+        true
     }
 
     /// Tells the others that nothing of its memory is under way: what they keep for that
@@ -112,20 +151,15 @@ impl Node {
         let (own, kept): (Vec<_>, Vec<_>) = copies.partition(|tag| tag.home().is_own());
         // A home that is a node's takes what is its, however few are left.
         for tag in own {
-            self.evict(tag.0)?;
+            self.let_go(tag)?;
         }
         self.look_around();
         locks::bring_home(access, patience, epoch_follows)?;
         for tag in kept {
-            self.evict(tag.0)?;
+            self.let_go(tag)?;
         }
         for tag in agents.given() {
-            match self.has_arrived(tag) {
-                Ok(())
-                | Err(AccessError::Rack(RackError::NodeLost { .. }) | AccessError::Lost { .. }) => {
-                }
-                Err(error) => return Err(error.into()),
-            }
+            unless_lost(self.has_arrived(tag))?;
         }
         access.requesters.drain();
         let mut backoff = Backoff::new(patience);
@@ -133,6 +167,11 @@ impl Node {
         {
         }
         Ok(())
+    }
+
+    /// Writes a block of its cache home, if there is one.
+    fn let_go(&self, tag: Tag) -> Result<(), AccessError> {
+        unless_lost(self.evict(tag.0).map(drop))
     }
 
     /// Waits until a block that this node has given away has come: who was given it holds its lock
@@ -161,6 +200,21 @@ impl Node {
     /// From here on it waits for nobody once the others are too few to take anything of a home that
     /// a group keeps.
     pub(crate) fn look_around(&self) {
+        let (me, groups) = (self.id(), Arc::downgrade(&self.inner.access.groups));
+        self.needs(Box::new(move |live| {
+            let others = live.without(me);
+            let short = || groups.upgrade().is_some_and(|groups| groups.is_short(live));
+            others == Copyset::EMPTY || short()
+        }));
+    }
+
+    /// From here on it waits for nobody once there are no others.
+    pub(crate) fn look_for_others(&self) {
+        let me = self.id();
+        self.needs(Box::new(move |live| live.without(me) == Copyset::EMPTY));
+    }
+
+    fn needs(&self, too_few: TooFew) {
         let access = &self.inner.access;
         let standing = &access.standing;
         let Some(seen) = standing.looked() else {
@@ -173,11 +227,11 @@ impl Node {
                 return;
             }
         }
-        let (me, groups) = (self.id(), Arc::downgrade(&access.groups));
-        standing.leave(Box::new(move |live| {
-            let others = live.without(me);
-            let short = || groups.upgrade().is_some_and(|groups| groups.is_short(live));
-            others == Copyset::EMPTY || short()
-        }));
+        standing.leave(Some(too_few));
+    }
+
+    /// It does not leave after all.
+    pub(crate) fn stay(&self) {
+        self.inner.access.standing.leave(None);
     }
 }

@@ -300,18 +300,6 @@ impl Rack {
         self.close()
     }
 
-    /// For programs that have threads to end before they leave, all of whose memory has copies.
-    /// Serves on while copies of other members fill that take the place of its own, for the
-    /// configuration's `patience` at most. From then on no operation of this process waits for the
-    /// others once they are too few for memory with copies: it ends with an error at once, and
-    /// nothing more comes of this rack than [`Rack::leave_memory_behind`].
-    pub fn begin_to_leave(&self) {
-        for node in self.among_others() {
-            node.await_copies();
-            node.look_around();
-        }
-    }
-
     /// Gives this node's place back as [`leave`](Rack::leave) does, and has the rack go on at once
     /// without memory that it has given out, as when it dies. For programs that have moved all that
     /// they need of it, and know so by
@@ -368,8 +356,10 @@ impl Rack {
         self.go(false)
     }
 
-    /// The same. `leaves_memory`: what others have of it by then is left behind.
+    /// The same. `leaves_memory`: the others stay, and what they have of it by then is left behind.
+    /// Copies of memory that is nobody's any more leave their caches when an epoch begins.
     fn go(self, leaves_memory: bool) -> Result<(), LeaveError> {
+        let mut alone_has = true;
         for node in self.among_others() {
             node.bring_home(false)?;
             if node.is_deserted() {
@@ -377,12 +367,13 @@ impl Rack {
                 self.exclude(node)?;
                 continue;
             }
-            node.linger();
+            alone_has &= node.linger(leaves_memory);
         }
         // Looked at first: what is its from another epoch on, it is as one that has not settled.
         let settled = self.nodes.first().map_or(0, Node::settled);
+        let is_light = !self.is_in_use() && (alone_has || !leaves_memory);
         match &self.seat {
-            Some(seat) if !self.is_in_use() => Ok(seat.keeper().leave(settled, self.patience)?),
+            Some(seat) if is_light => Ok(seat.keeper().leave(settled, self.patience)?),
             _ if leaves_memory => self.among_others().try_for_each(|node| self.exclude(node)),
             _ => Ok(()),
         }

@@ -3,8 +3,9 @@
 
 use crate::homes::{BLOCK, MORE, get, put, spec};
 use crate::members::{Cluster, NETWORKS};
-use rackmem::{LeaveError, Rack, RegionSpec, Replicated, Survives};
-use std::sync::Barrier;
+use rackmem::{LeaveError, Rack, RegionSpec, Replicated, Shared, Survives};
+use std::sync::{Barrier, mpsc};
+use std::time::Duration;
 
 const NODES: usize = 3;
 
@@ -74,6 +75,27 @@ fn members_are_started_anew_one_after_the_other() {
         }
         let line: Replicated<u64> = last.open_region(&lines).unwrap().replicated(7).unwrap();
         assert_eq!(line.read().unwrap(), 7, "{fabric}");
+    }
+}
+
+/// What others have cached of memory that nobody uses any more is nothing to wait for: they stay,
+/// and it would be for all of the patience, which is longer than this test waits.
+#[test]
+fn who_leaves_waits_for_no_copies_of_freed_memory() {
+    for fabric in NETWORKS {
+        let more = "lease = '1500ms'\npatience = '1000s'\n";
+        let cluster = Cluster::new("freed", fabric, NODES, more);
+        let (mut racks, nodes) = cluster.nodes(NODES);
+        let addr = nodes[1].alloc_bytes_on(2, 1 << 16).unwrap();
+        let there: Shared<u64> = nodes[1].attach(addr).unwrap();
+        let here: Shared<u64> = nodes[0].attach(addr).unwrap();
+        there.write(7).unwrap();
+        assert_eq!(here.read().unwrap(), 7);
+        nodes[1].free_bytes(addr, 1 << 16).unwrap();
+        let (rack, (done, left)) = (racks[2].take().unwrap(), mpsc::channel());
+        std::thread::spawn(move || done.send(rack.leave_memory_behind()));
+        let left = left.recv_timeout(Duration::from_secs(60));
+        assert!(matches!(left, Ok(Ok(()))), "{fabric}: {left:?}");
     }
 }
 

@@ -129,7 +129,8 @@ impl<M: Memory> Store<M> {
         core.begin_leaving(&mut || go_on(&Moved::default()))?;
         loop {
             let before = moved;
-            let pass = core.pass(&mut moved, go_on)?;
+            let pass = core.pass(&mut moved, go_on);
+            let pass = pass.map_err(|why| core.unless_alone(why))?;
             let nothing = (before.buckets, before.values) == (moved.buckets, moved.values);
             if pass.busy == 0 && (nothing || core.settles()) {
                 return Ok(moved);

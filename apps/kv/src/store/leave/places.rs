@@ -78,6 +78,16 @@ impl<M: Memory> Core<M> {
         (0..self.map.nodes as u16).filter(move |node| stays(node) && self.memory.is_member(*node))
     }
 
+    /// Why this node does not leave. Who was to stay may leave by now, and gives no memory then.
+    pub(super) fn unless_alone(&self, why: CannotLeave) -> CannotLeave {
+        match self.leaving_word() {
+            Ok(word) if why.is_full() && self.others_that_stay(word).next().is_none() => {
+                CannotLeave::Alone
+            }
+            _ => why,
+        }
+    }
+
     /// Says that this node leaves, and waits for its turn.
     pub(super) fn begin_leaving(
         &self,

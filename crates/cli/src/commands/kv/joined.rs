@@ -133,10 +133,15 @@ impl Here<'_> {
         let mut over = watch.wait(stop);
         let membership = &config.membership;
         let next = match over {
-            Over::Stopped if membership.can_change() => leaving::move_away(&store, number, leave),
+            Over::Stopped if membership.can_change() => {
+                // Where all end at once, nobody is left who could take a key.
+                watched.rack().begin_to_move();
+                leaving::move_away(&store, number, leave)
+            }
             _ => Next::End,
         };
         if next == Next::Stay {
+            watched.rack().stay();
             watch.until_fenced();
             over = Over::Fenced;
         }

@@ -138,15 +138,18 @@ impl<S> NodeLock<S> {
             None => Access::from_status(header.status).unwrap_or(Access::Write),
         };
         let mut taken = self.taken(header, ended, turn);
-        let coming = self
-            .line
-            .iter()
-            .filter(|waiting| waiting.seat.is_none())
-            .any(|waiting| waiting.access >= access);
-        if taken.is_none() && self.whole().is_none() && !coming {
-            self.line.push_back(Waiting { seat: None, access });
-            self.settle_here(turn);
-            taken = self.taken(header, ended, turn);
+        if taken.is_none() && self.whole().is_none() {
+            // Who leaves is told when the lock has come: where others want it all the time, it has
+            // gone again when the next question does.
+            let tells = match (ended, access) {
+                (None, Access::Write) => Copyset::of(header.requester.node),
+                _ => Copyset::EMPTY,
+            };
+            if !self.line.tell(access, tells) {
+                self.line.push_back(Waiting::nobody(access, tells));
+                self.settle_here(turn);
+                taken = self.taken(header, ended, turn);
+            }
         }
         if let Some(taken) = taken {
             let mut answer = header.answer(Kind::YieldAck, self.blade.node());

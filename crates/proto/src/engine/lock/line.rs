@@ -2,6 +2,7 @@
 //! in line in front of it. A lock for which none waits has no memory for them.
 
 use crate::gcp::Access;
+use crate::wire::Copyset;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
@@ -10,6 +11,26 @@ use alloc::collections::VecDeque;
 pub(super) struct Waiting<S> {
     pub seat: Option<S>,
     pub access: Access,
+    /// Nodes that are told when it has come.
+    pub tells: Copyset,
+}
+
+impl<S> Waiting<S> {
+    pub const fn thread(seat: S, access: Access) -> Self {
+        Waiting {
+            seat: Some(seat),
+            access,
+            tells: Copyset::EMPTY,
+        }
+    }
+
+    pub const fn nobody(access: Access, tells: Copyset) -> Self {
+        Waiting {
+            seat: None,
+            access,
+            tells,
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -42,6 +63,17 @@ impl<S> Line<S> {
     pub fn iter(&self) -> impl Iterator<Item = &Waiting<S>> {
         let waiters = self.0.iter();
         waiters.flat_map(|waiters| waiters.first.iter().chain(&waiters.others))
+    }
+
+    /// Whether nobody waits so: the lock is to come anyway. Then these nodes are told, too.
+    pub fn tell(&mut self, access: Access, tells: Copyset) -> bool {
+        let Some(waiters) = &mut self.0 else {
+            return false;
+        };
+        let all = waiters.first.iter_mut().chain(&mut waiters.others);
+        let mut nobodies = all.filter(|waiting| waiting.seat.is_none());
+        let coming = nobodies.find(|nobody| nobody.access >= access);
+        coming.map(|it| it.tells = it.tells.union(tells)).is_some()
     }
 
     /// Who waits in the blade.

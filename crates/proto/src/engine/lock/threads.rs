@@ -5,7 +5,7 @@ use super::line::Waiting;
 use super::{LockFx, NodeLock};
 use crate::engine::Defect;
 use crate::gcp::{Access, Entered, Lock, Right, Steps};
-use crate::wire::Reason;
+use crate::wire::{Copyset, Reason};
 
 impl<S> NodeLock<S> {
     /// Threads of the node that wait.
@@ -66,16 +66,13 @@ impl<S> NodeLock<S> {
         if self.over {
             return fx.send_away(seat);
         }
-        self.line.push_back(Waiting {
-            seat: Some(seat),
-            access,
-        });
+        self.line.push_back(Waiting::thread(seat, access));
         self.go_on(fx);
     }
 
     /// The lock is to come to this node, though none of its threads wants it.
     pub fn bring(&mut self, access: Access, fx: &mut impl LockFx<Seat = S>) {
-        self.line.push_back(Waiting { seat: None, access });
+        self.line.push_back(Waiting::nobody(access, Copyset::EMPTY));
         self.go_on(fx);
     }
 
@@ -172,9 +169,14 @@ impl<S> NodeLock<S> {
         turn: &mut Turn<'_, F>,
     ) {
         self.pace.rest();
-        if let Some(seat) = self.line.take_first().and_then(|waiting| waiting.seat) {
+        let waiting = self.line.take_first();
+        let tells = waiting
+            .as_ref()
+            .map_or(Copyset::EMPTY, |nobody| nobody.tells);
+        if let Some(seat) = waiting.and_then(|waiting| waiting.seat) {
             return turn.fx.inside(seat, entered, at_once);
         }
+        self.dismiss(tells, turn.fx);
         let mut steps = Steps::new();
         self.blade.decline(self.tag, entered.access, &mut steps);
         self.run(steps, None, turn);
