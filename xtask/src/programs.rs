@@ -47,8 +47,7 @@ impl Program {
         let mut command = Command::new(&self.path);
         command
             .current_dir(&self.folder)
-            .env("CARGO_MANIFEST_DIR", &self.folder)
-            .stderr(Stdio::piped());
+            .env("CARGO_MANIFEST_DIR", &self.folder);
         if std::env::var_os(THREADS).is_none() {
             command.env(THREADS, threads.to_string());
         }
@@ -113,7 +112,7 @@ fn program(workspace: &Workspace, line: &str) -> Option<Program> {
 }
 
 /// Runs all of them, and then what runs the examples of the documentation.
-pub fn run(programs: Vec<Program>, mut documentation: Command) -> Counting {
+pub fn run(programs: Vec<Program>, documentation: Command) -> Counting {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let rank = |program: &Program| COMPUTING.iter().position(|name| *name == program.package);
     let (mut computing, mut waiting): (Vec<_>, Vec<_>) =
@@ -152,7 +151,6 @@ pub fn run(programs: Vec<Program>, mut documentation: Command) -> Counting {
             println!("     Running {name}");
             add(in_sight(&name, program.command(threads), end));
         }
-        documentation.stderr(Stdio::piped());
         add(in_sight("documentation", documentation, end));
         println!("   the tests that only compute are waited for");
     });
@@ -170,8 +168,7 @@ fn in_the_background(program: &Program, threads: usize, end: Instant) -> (Counti
     let name = program.name();
     let mut text = format!("     Running {name}, beside others\n");
     let patience = Patience::of_computing(end.saturating_duration_since(Instant::now()));
-    let mut command = process::nice(&program.command(threads), BESIDE);
-    command.stderr(Stdio::piped());
+    let command = process::nice(&program.command(threads), BESIDE);
     let counting = watch(&name, command, patience, |line| {
         text += line;
         text.push('\n');
