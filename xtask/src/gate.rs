@@ -14,18 +14,11 @@ const VERIFY: &[Step] = &[
     },
     Step {
         name: "lints",
-        action: Action::Cargo(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ]),
+        action: Action::Run(xdp::lints),
     },
     Step {
-        name: "lints of the switch in the kernel",
-        action: Action::Run(xdp::lints),
+        name: "lints without the switch in the kernel",
+        action: Action::Run(xdp::lints_without),
     },
     Step {
         name: "format of the fuzz targets",

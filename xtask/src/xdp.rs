@@ -8,7 +8,7 @@ use crate::workspace::{Workspace, cargo};
 use crate::{ahead, programs, setup};
 
 /// The packages that have the feature `xdp`.
-const LINTED: &[&str] = &[
+const OPTIONAL_IN: &[&str] = &[
     "-p",
     "rackmem-xdp",
     "-p",
@@ -19,16 +19,24 @@ const LINTED: &[&str] = &[
     "rackmem-cli",
 ];
 
-/// The lints of what only the feature compiles.
+/// The lints of everything, with the feature where that can be compiled.
 pub fn lints(workspace: &Workspace) -> Verdict {
+    lint(workspace, &[&["--workspace", "--all-targets"], features()])
+}
+
+/// The lints of what is compiled only without the feature: libraries and binaries have such lines.
+pub fn lints_without(workspace: &Workspace) -> Verdict {
     if let Some(why) = missing() {
-        return Verdict::Skipped(why);
+        return Verdict::Skipped(format!("all lints were without: {why}"));
     }
+    lint(workspace, &[OPTIONAL_IN, &["--lib", "--bins"]])
+}
+
+fn lint(workspace: &Workspace, options: &[&[&str]]) -> Verdict {
     let mut command = workspace.command(cargo());
-    command.arg("clippy").args(LINTED);
-    command.args(["--features", "xdp", "--all-targets"]);
+    command.arg("clippy").args(options.concat());
     command.args(["--", "-D", "warnings"]);
-    step::holds(command)
+    step::builds(command)
 }
 
 /// What [`tests`] runs, compiled beforehand.

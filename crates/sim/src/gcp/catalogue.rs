@@ -396,7 +396,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[(1, &[W]), (2, &[R, W])],
         budget: giving_up(3, faults(0, 0, 0, 0)),
         sometimes: &[Dropped, GaveCopyUp, HandedOver],
-        states: 171_040,
+        states: 221_855,
         ..BASE
     },
     Scenario {
@@ -415,7 +415,7 @@ pub const SCENARIOS: &[Scenario] = &[
         threads: &[(0, &[W]), (1, &[R, W])],
         budget: giving_up(1, faults(1, 0, 1, 0)),
         sometimes: &[Dropped],
-        states: 43_583,
+        states: 44_257,
         ..BASE
     },
     Scenario {
@@ -425,7 +425,7 @@ pub const SCENARIOS: &[Scenario] = &[
         failures: &[Failure::Node(1)],
         budget: giving_up(2, faults(0, 0, 0, 0)),
         sometimes: &[Dropped, GaveCopyUp],
-        states: 31_648,
+        states: 35_129,
         ..BASE
     },
     Scenario {
