@@ -4,6 +4,7 @@
 //! [`HeapMemory`], in one process without one: unit tests, fuzzing and models need no cluster.
 
 mod copied;
+mod events;
 mod heap;
 mod locks;
 mod node;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use rackmem::window::{Window, WindowMut};
 
 pub use copied::{CopiedMemory, CopiedPages};
+pub use events::{Events, Step};
 pub use heap::HeapMemory;
 pub use locks::{HeapInside, HeapPages};
 pub use node::NodeInside;

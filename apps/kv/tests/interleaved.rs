@@ -7,13 +7,14 @@ mod interrupted;
 
 use std::ops::Range;
 
-use interrupted::Interrupted;
+use interrupted::Interruptions;
 use rackmem_kv::memory::{HeapMemory, Memory};
 use rackmem_kv::{Options, Plan, Store, Sweep};
 
-type Side = Store<Interrupted>;
+type Side = Store<HeapMemory>;
 
 struct World {
+    interruptions: Interruptions,
     /// Operations here are interrupted.
     slow: Side,
     /// By operations here.
@@ -22,13 +23,15 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let (slow, other) = Interrupted::pair(HeapMemory::new(256, 1 << 20, 2));
+        let memory = HeapMemory::new(256, 1 << 20, 2);
+        let (interruptions, slow, other) = Interruptions::of(&memory);
         let options = Options {
             buckets: 4,
             most_buckets: 4,
             ..Options::default()
         };
         Self {
+            interruptions,
             other: Store::open(other, options.clone()).unwrap(),
             slow: Store::open(slow, options).unwrap(),
         }
@@ -42,8 +45,8 @@ impl World {
         act: impl FnOnce(&Side) -> A + Send + 'static,
     ) -> Option<(R, A)> {
         let other = self.other.clone();
-        let memory = self.slow.memory();
-        memory.during(moment, || f(&self.slow), move || act(&other))
+        let act = move || act(&other);
+        self.interruptions.during(moment, || f(&self.slow), act)
     }
 }
 

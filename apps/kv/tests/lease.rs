@@ -7,10 +7,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use rackmem::window::{Window, WindowMut};
-use rackmem_kv::memory::{Access, HeapInside, HeapMemory, HeapPages, Memory, MemoryError, Pages};
+use rackmem_kv::memory::{Events, HeapMemory, MemoryError, Step};
 use rackmem_kv::{Options, Server, ServerConfig, Store};
-use std::time::Duration;
 use support::{Client, encode};
 
 type Result<T> = std::result::Result<T, MemoryError>;
@@ -38,108 +36,20 @@ impl Lease {
     }
 }
 
-/// Memory of a process whose other threads have not run since it was stopped: nothing but the clock
-/// says that it may not serve.
-#[derive(Clone)]
-struct Paused {
-    inner: HeapMemory,
-    lease: Lease,
-}
-
-struct PausedPages {
-    inner: Arc<HeapPages>,
-    lease: Lease,
-}
-
-impl Pages for PausedPages {
-    type Inside = HeapInside;
-
-    fn enter(&self, page: usize, access: Access, at_most: Duration) -> Result<Option<HeapInside>> {
-        self.lease.step();
-        let entered = self.inner.enter(page, access, at_most);
-        self.lease.step();
-        entered
-    }
-
-    fn leave(&self, inside: HeapInside) {
-        self.inner.leave(inside);
-        self.lease.step();
-    }
-
-    fn view<'a>(&'a self, inside: &'a HeapInside) -> Window<'a> {
-        self.inner.view(inside)
-    }
-
-    fn view_mut<'a>(&'a self, inside: &'a mut HeapInside, len: usize) -> Option<WindowMut<'a>> {
-        self.inner.view_mut(inside, len)
-    }
-}
-
-impl Memory for Paused {
-    type Pages = PausedPages;
-
-    fn block_size(&self) -> usize {
-        self.inner.block_size()
-    }
-
-    fn id(&self) -> u16 {
-        self.inner.id()
-    }
-
-    fn nodes(&self) -> usize {
-        self.inner.nodes()
-    }
-
-    fn snapshot<R>(&self, addr: u64, len: usize, f: impl FnMut(&Window<'_>) -> R) -> Result<R> {
-        self.lease.step();
-        self.inner.snapshot(addr, len, f)
-    }
-
-    fn update<R>(
-        &self,
-        addr: u64,
-        len: usize,
-        f: impl FnOnce(&mut WindowMut<'_>) -> R,
-    ) -> Result<R> {
-        self.lease.step();
-        self.inner.update(addr, len, f)
-    }
-
-    fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
-        self.lease.step();
-        self.inner.read(addr, out)
-    }
-
-    fn write(&self, addr: u64, bytes: &[u8]) -> Result<()> {
-        self.lease.step();
-        self.inner.write(addr, bytes)
-    }
-
-    fn alloc(&self, len: usize) -> Result<u64> {
-        self.inner.alloc(len)
-    }
-
-    fn alloc_on(&self, home: u16, len: usize) -> Result<u64> {
-        self.inner.alloc_on(home, len)
-    }
-
-    fn free(&self, addr: u64, len: usize) -> Result<()> {
-        self.inner.free(addr, len)
-    }
-
-    fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64> {
-        self.inner.region(name, len, type_hash)
-    }
-
-    fn pages(&self, addr: u64, count: usize, len: usize) -> Result<PausedPages> {
-        Ok(PausedPages {
-            inner: self.inner.pages(addr, count, len)?,
-            lease: self.lease.clone(),
-        })
+/// To a process whose other threads have not run since it was stopped: nothing but the clock says
+/// that it may not serve.
+impl Events for Lease {
+    fn happens(&self, step: Step) -> Result<()> {
+        match step {
+            Step::Read(..) | Step::Write(..) | Step::Update(..) => self.step(),
+            Step::Enter(..) | Step::Entered(..) | Step::Left(..) => self.step(),
+            _ => {}
+        }
+        Ok(())
     }
 
     fn confirm(&self) -> Result<()> {
-        match self.lease.0.load(SeqCst) {
+        match self.0.load(SeqCst) {
             0 => Err(MemoryError::Fenced),
             _ => Ok(()),
         }
@@ -148,10 +58,7 @@ impl Memory for Paused {
 
 fn server() -> (Server, Lease) {
     let lease = Lease::endless();
-    let memory = Paused {
-        inner: HeapMemory::new(4096, 64 << 20, 1),
-        lease: lease.clone(),
-    };
+    let memory = HeapMemory::new(4096, 64 << 20, 1).with_events(Arc::new(lease.clone()));
     let options = Options {
         buckets: 16,
         ..Options::default()

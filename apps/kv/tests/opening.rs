@@ -6,10 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use rackmem::window::{Window, WindowMut};
-use rackmem_kv::memory::{
-    Access, Fate, HeapInside, HeapMemory, HeapPages, Memory, MemoryError, Pages,
-};
+use rackmem_kv::memory::{Events, Fate, HeapMemory, MemoryError, Step};
 use rackmem_kv::{BindError, Options, Server, ServerConfig, Store};
 
 const NODES: usize = 3;
@@ -62,67 +59,62 @@ impl Homes {
     }
 }
 
-/// Memory of a rack whose nodes are not always there.
-#[derive(Clone)]
-struct Moody {
-    inner: HeapMemory,
-    rack: Arc<Mutex<Homes>>,
-}
+/// To a rack whose nodes are not always there.
+#[derive(Default)]
+struct Absences(Mutex<Homes>);
 
-struct MoodyPages {
-    inner: Arc<HeapPages>,
-    addr: u64,
-    rack: Arc<Mutex<Homes>>,
-}
-
-impl Pages for MoodyPages {
-    type Inside = HeapInside;
-
-    fn enter(
-        &self,
-        page: usize,
-        access: Access,
-        at_most: Duration,
-    ) -> Result<Option<HeapInside>, MemoryError> {
-        let mut rack = self.rack.lock().unwrap();
-        if let Some((home, new)) = rack.slabs.get(&self.addr).copied() {
-            rack.reach(home)?;
-            let fate = rack.homes.get(&home).copied().unwrap_or(WELL).fate();
-            if !new && fate != Fate::Live {
-                return Err(MemoryError::NodeLost(home));
+impl Events for Absences {
+    fn happens(&self, step: Step) -> Result<(), MemoryError> {
+        let mut rack = self.0.lock().unwrap();
+        match step {
+            Step::Give(home) => rack.reach(home)?,
+            Step::Given(home, addr) => _ = rack.slabs.insert(addr, (home, true)),
+            Step::TakeBack(addr) => _ = rack.slabs.remove(&addr),
+            Step::Enter(addr, _) => {
+                if let Some((home, new)) = rack.slabs.get(&addr).copied() {
+                    rack.reach(home)?;
+                    let fate = rack.homes.get(&home).copied().unwrap_or(WELL).fate();
+                    if !new && fate != Fate::Live {
+                        return Err(MemoryError::NodeLost(home));
+                    }
+                }
             }
+            _ => {}
         }
-        drop(rack);
-        self.inner.enter(page, access, at_most)
+        Ok(())
     }
 
-    fn leave(&self, inside: HeapInside) {
-        self.inner.leave(inside);
+    fn fate(&self, addr: u64) -> Fate {
+        let rack = self.0.lock().unwrap();
+        match rack.slabs.get(&addr) {
+            Some((home, false)) => rack.homes.get(home).copied().unwrap_or(WELL).fate(),
+            _ => Fate::Live,
+        }
     }
 
-    fn view<'a>(&'a self, inside: &'a HeapInside) -> Window<'a> {
-        self.inner.view(inside)
+    fn undisturbed(&self) -> bool {
+        false
     }
+}
 
-    fn view_mut<'a>(&'a self, inside: &'a mut HeapInside, len: usize) -> Option<WindowMut<'a>> {
-        self.inner.view_mut(inside, len)
-    }
-
-    fn trim(&self, inside: &mut HeapInside, len: usize) {
-        self.inner.trim(inside, len);
-    }
+/// Memory of such a rack.
+struct Moody {
+    memory: HeapMemory,
+    absences: Arc<Absences>,
 }
 
 impl Moody {
     fn new() -> Self {
+        let absences = Arc::<Absences>::default();
+        let memory = HeapMemory::new(256, 1 << 20, NODES);
         Moody {
-            inner: HeapMemory::new(256, 1 << 20, NODES),
-            rack: Arc::default(),
+            memory: memory.with_events(absences.clone()),
+            absences,
         }
     }
 
     fn rack(&self) -> MutexGuard<'_, Homes> {
-        self.rack.lock().unwrap()
+        self.absences.0.lock().unwrap()
     }
 
     /// From now on a node is like this, and memory that it gave is of before.
@@ -135,100 +127,17 @@ impl Moody {
         }
     }
 
-    fn open(&self) -> rackmem_kv::Result<Store<Moody>> {
+    fn open(&self) -> rackmem_kv::Result<Store<HeapMemory>> {
         self.open_within(PATIENCE)
     }
 
-    fn open_within(&self, patience: Duration) -> rackmem_kv::Result<Store<Moody>> {
+    fn open_within(&self, patience: Duration) -> rackmem_kv::Result<Store<HeapMemory>> {
         let options = Options {
             buckets: BUCKETS,
             patience,
             ..Options::default()
         };
-        Store::open(self.clone(), options)
-    }
-}
-
-impl Memory for Moody {
-    type Pages = MoodyPages;
-
-    fn block_size(&self) -> usize {
-        self.inner.block_size()
-    }
-
-    fn id(&self) -> u16 {
-        self.inner.id()
-    }
-
-    fn nodes(&self) -> usize {
-        self.inner.nodes()
-    }
-
-    fn snapshot<R>(
-        &self,
-        addr: u64,
-        len: usize,
-        f: impl FnMut(&Window<'_>) -> R,
-    ) -> Result<R, MemoryError> {
-        self.inner.snapshot(addr, len, f)
-    }
-
-    fn update<R>(
-        &self,
-        addr: u64,
-        len: usize,
-        f: impl FnOnce(&mut WindowMut<'_>) -> R,
-    ) -> Result<R, MemoryError> {
-        self.inner.update(addr, len, f)
-    }
-
-    fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), MemoryError> {
-        self.inner.read(addr, out)
-    }
-
-    fn write(&self, addr: u64, bytes: &[u8]) -> Result<(), MemoryError> {
-        self.inner.write(addr, bytes)
-    }
-
-    fn alloc(&self, len: usize) -> Result<u64, MemoryError> {
-        self.inner.alloc(len)
-    }
-
-    fn alloc_on(&self, home: u16, len: usize) -> Result<u64, MemoryError> {
-        let mut rack = self.rack();
-        rack.reach(home)?;
-        let addr = self.inner.alloc_on(home, len)?;
-        rack.slabs.insert(addr, (home, true));
-        Ok(addr)
-    }
-
-    fn free(&self, addr: u64, len: usize) -> Result<(), MemoryError> {
-        self.rack().slabs.remove(&addr);
-        self.inner.free(addr, len)
-    }
-
-    fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64, MemoryError> {
-        self.inner.region(name, len, type_hash)
-    }
-
-    fn pages(&self, addr: u64, count: usize, len: usize) -> Result<MoodyPages, MemoryError> {
-        Ok(MoodyPages {
-            inner: self.inner.pages(addr, count, len)?,
-            addr,
-            rack: self.rack.clone(),
-        })
-    }
-
-    fn fate(&self, addr: u64) -> Fate {
-        let rack = self.rack();
-        match rack.slabs.get(&addr) {
-            Some((home, false)) => rack.homes.get(home).copied().unwrap_or(WELL).fate(),
-            _ => Fate::Live,
-        }
-    }
-
-    fn undisturbed(&self) -> bool {
-        false
+        Store::open(self.memory.clone(), options)
     }
 }
 
@@ -258,7 +167,7 @@ fn keys() -> impl Iterator<Item = Vec<u8>> {
 }
 
 /// What every key answers: there, absent, or away.
-fn answers(store: &Store<Moody>) -> [usize; 3] {
+fn answers(store: &Store<HeapMemory>) -> [usize; 3] {
     let mut counts = [0; 3];
     for key in keys() {
         let mut value = Vec::new();
@@ -274,7 +183,7 @@ fn answers(store: &Store<Moody>) -> [usize; 3] {
     counts
 }
 
-fn filled(memory: &Moody) -> Store<Moody> {
+fn filled(memory: &Moody) -> Store<HeapMemory> {
     let store = memory.open().unwrap();
     keys().for_each(|key| store.set(&key, b"v").unwrap());
     assert_eq!(answers(&store), [60, 0, 0]);
@@ -290,7 +199,7 @@ fn setting_up_waits_for_a_node_that_is_away_for_a_moment_and_leaks_nothing() {
         memory.begins(2, Home { refuses, ..WELL });
         let store = memory.open().unwrap();
         store.set(b"k", b"v").unwrap();
-        assert_eq!(memory.inner.live_bytes(), calm.inner.live_bytes());
+        assert_eq!(memory.memory.live_bytes(), calm.memory.live_bytes());
     }
 }
 
@@ -309,7 +218,7 @@ fn setting_up_without_a_node_says_which_one_is_missing() {
     let (calm, store) = (Moody::new(), memory.open().unwrap());
     calm.open().unwrap();
     store.set(b"k", b"v").unwrap();
-    assert_eq!(memory.inner.live_bytes(), calm.inner.live_bytes());
+    assert_eq!(memory.memory.live_bytes(), calm.memory.live_bytes());
 }
 
 #[test]

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rackmem::window::{Window, WindowMut};
 
-use super::locks::HeapPages;
-use super::{Memory, MemoryError};
+use super::events::{Calm, Events, Step};
+use super::locks::{HeapPages, Locked};
+use super::{Fate, Memory, MemoryError};
 
-/// Bytes in a chunk; chunks come into being when they are first touched.
-const CHUNK: usize = 1 << 20;
+/// Bytes in a chunk, the longest block; chunks come into being when they are first touched.
+const CHUNK: usize = 1 << 16;
 /// What freed memory is filled with.
 const POISON: u8 = 0xdb;
 
@@ -34,7 +35,7 @@ struct Books {
     /// The nodes that give out nothing.
     withheld: HashSet<u16>,
     regions: HashMap<String, (u64, usize, u64)>,
-    pages: HashMap<u64, Arc<HeapPages>>,
+    pages: HashMap<u64, Arc<Locked>>,
 }
 
 struct Inner {
@@ -51,6 +52,7 @@ struct Inner {
 pub struct HeapMemory {
     inner: Arc<Inner>,
     id: u16,
+    events: Arc<dyn Events>,
 }
 
 impl HeapMemory {
@@ -81,20 +83,38 @@ impl HeapMemory {
                 books: Mutex::new(books),
             }),
             id: 0,
+            events: Arc::new(Calm),
         }
     }
 
     /// The same memory as node `id` sees it.
     pub fn node(&self, id: u16) -> Self {
+        Self { id, ..self.clone() }
+    }
+
+    /// The same memory for those to whom this happens as well.
+    pub fn with_events(&self, events: Arc<dyn Events>) -> Self {
         Self {
-            inner: self.inner.clone(),
-            id,
+            events,
+            ..self.clone()
         }
     }
 
     /// Bytes allocated and not freed, regions not counted.
     pub fn live_bytes(&self) -> usize {
         self.books().live_bytes
+    }
+
+    /// Does what a step is about, if it can be done, and says so.
+    fn happening<R>(
+        &self,
+        step: Step,
+        f: impl FnOnce() -> Result<R, MemoryError>,
+    ) -> Result<R, MemoryError> {
+        self.events.happens(step)?;
+        let result = f();
+        let _ = self.events.happens(Step::Done);
+        result
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
@@ -152,47 +172,8 @@ impl HeapMemory {
         Ok(())
     }
 
-    fn take(&self, len: usize) -> Result<u64, MemoryError> {
-        let len = self.rounded(len);
-        let mut books = self.books();
-        let addr = match books.free.get_mut(&len).and_then(Vec::pop) {
-            Some(addr) => addr,
-            None => {
-                let addr = books.next;
-                let end = addr.saturating_add(len as u64);
-                if end > (self.inner.limit + self.inner.block) as u64 {
-                    return Err(MemoryError::OutOfMemory);
-                }
-                books.next = end;
-                addr
-            }
-        };
-        Ok(addr)
-    }
-
-    /// Whole blocks only: simple, and every allocation is block-aligned.
-    fn rounded(&self, len: usize) -> usize {
-        len.max(1).next_multiple_of(self.inner.block)
-    }
-}
-
-impl Memory for HeapMemory {
-    type Pages = Arc<HeapPages>;
-
-    fn block_size(&self) -> usize {
-        self.inner.block
-    }
-
-    fn id(&self) -> u16 {
-        self.id
-    }
-
-    fn nodes(&self) -> usize {
-        self.inner.nodes
-    }
-
     #[inline]
-    fn snapshot<R>(
+    fn look<R>(
         &self,
         addr: u64,
         len: usize,
@@ -214,7 +195,7 @@ impl Memory for HeapMemory {
     }
 
     #[inline]
-    fn update<R>(
+    fn change<R>(
         &self,
         addr: u64,
         len: usize,
@@ -244,35 +225,25 @@ impl Memory for HeapMemory {
         Ok(f(&mut WindowMut::new(words, skip, len)))
     }
 
-    fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), MemoryError> {
-        self.each_block(addr, out.len(), |at, part| {
-            self.snapshot(at, part.len(), |view| view.read(0, &mut out[part.clone()]))
-        })
-    }
-
-    fn write(&self, addr: u64, bytes: &[u8]) -> Result<(), MemoryError> {
-        self.each_block(addr, bytes.len(), |at, part| {
-            self.update(at, part.len(), |view| view.write(0, &bytes[part]))
-                .map(|_| ())
-        })
-    }
-
-    fn alloc(&self, len: usize) -> Result<u64, MemoryError> {
-        self.alloc_on(self.id, len)
-    }
-
-    fn alloc_on(&self, home: u16, len: usize) -> Result<u64, MemoryError> {
-        if self.books().withheld.contains(&home) {
-            return Err(MemoryError::OutOfMemory);
-        }
-        let addr = self.take(len)?;
+    fn take(&self, len: usize) -> Result<u64, MemoryError> {
+        let len = self.rounded(len);
         let mut books = self.books();
-        books.live.insert(addr, (len, home));
-        books.live_bytes += len;
+        let addr = match books.free.get_mut(&len).and_then(Vec::pop) {
+            Some(addr) => addr,
+            None => {
+                let addr = books.next;
+                let end = addr.saturating_add(len as u64);
+                if end > (self.inner.limit + self.inner.block) as u64 {
+                    return Err(MemoryError::OutOfMemory);
+                }
+                books.next = end;
+                addr
+            }
+        };
         Ok(addr)
     }
 
-    fn free(&self, addr: u64, len: usize) -> Result<(), MemoryError> {
+    fn take_back(&self, addr: u64, len: usize) -> Result<(), MemoryError> {
         let mut books = self.books();
         if books.live.get(&addr).map(|known| known.0) != Some(len) {
             return Err(MemoryError::Other(
@@ -285,7 +256,7 @@ impl Memory for HeapMemory {
         drop(books);
         let rounded = self.rounded(len);
         self.each_block(addr, rounded, |at, part| {
-            self.update(at, part.len(), |view| {
+            self.change(at, part.len(), |view| {
                 for word in (0..part.len()).step_by(8) {
                     view.set_u64(word, u64::from_ne_bytes([POISON; 8]));
                 }
@@ -293,6 +264,86 @@ impl Memory for HeapMemory {
         })?;
         self.books().free.entry(rounded).or_default().push(addr);
         Ok(())
+    }
+
+    /// Whole blocks only: simple, and every allocation is block-aligned.
+    fn rounded(&self, len: usize) -> usize {
+        len.max(1).next_multiple_of(self.inner.block)
+    }
+}
+
+impl Memory for HeapMemory {
+    type Pages = HeapPages;
+
+    fn block_size(&self) -> usize {
+        self.inner.block
+    }
+
+    fn id(&self) -> u16 {
+        self.id
+    }
+
+    fn nodes(&self) -> usize {
+        self.inner.nodes
+    }
+
+    #[inline]
+    fn snapshot<R>(
+        &self,
+        addr: u64,
+        len: usize,
+        f: impl FnMut(&Window<'_>) -> R,
+    ) -> Result<R, MemoryError> {
+        self.happening(Step::Read(addr, len), || self.look(addr, len, f))
+    }
+
+    #[inline]
+    fn update<R>(
+        &self,
+        addr: u64,
+        len: usize,
+        f: impl FnOnce(&mut WindowMut<'_>) -> R,
+    ) -> Result<R, MemoryError> {
+        self.happening(Step::Update(addr, len), || self.change(addr, len, f))
+    }
+
+    fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), MemoryError> {
+        self.happening(Step::Read(addr, out.len()), || {
+            self.each_block(addr, out.len(), |at, part| {
+                self.look(at, part.len(), |view| view.read(0, &mut out[part.clone()]))
+            })
+        })
+    }
+
+    fn write(&self, addr: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+        self.happening(Step::Write(addr, bytes.len()), || {
+            self.each_block(addr, bytes.len(), |at, part| {
+                self.change(at, part.len(), |view| view.write(0, &bytes[part]))
+                    .map(|_| ())
+            })
+        })
+    }
+
+    fn alloc(&self, len: usize) -> Result<u64, MemoryError> {
+        self.alloc_on(self.id, len)
+    }
+
+    fn alloc_on(&self, home: u16, len: usize) -> Result<u64, MemoryError> {
+        self.events.happens(Step::Give(home))?;
+        if self.books().withheld.contains(&home) {
+            return Err(MemoryError::OutOfMemory);
+        }
+        let addr = self.take(len)?;
+        let mut books = self.books();
+        books.live.insert(addr, (len, home));
+        books.live_bytes += len;
+        drop(books);
+        let _ = self.events.happens(Step::Given(home, addr));
+        Ok(addr)
+    }
+
+    fn free(&self, addr: u64, len: usize) -> Result<(), MemoryError> {
+        self.happening(Step::TakeBack(addr), || self.take_back(addr, len))
     }
 
     fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64, MemoryError> {
@@ -347,12 +398,31 @@ impl Memory for HeapMemory {
         mine.map(|known| known.0).sum()
     }
 
-    fn pages(&self, addr: u64, count: usize, len: usize) -> Result<Arc<HeapPages>, MemoryError> {
+    fn pages(&self, addr: u64, count: usize, len: usize) -> Result<HeapPages, MemoryError> {
         let mut books = self.books();
         let pages = books.pages.entry(addr);
-        Ok(pages
-            .or_insert_with(|| Arc::new(HeapPages::new(count, len)))
-            .clone())
+        let locked = pages.or_insert_with(|| Arc::new(Locked::new(count, len)));
+        Ok(HeapPages {
+            locked: locked.clone(),
+            addr,
+            events: self.events.clone(),
+        })
+    }
+
+    fn fate(&self, addr: u64) -> Fate {
+        self.events.fate(addr)
+    }
+
+    fn lives(&self) -> u64 {
+        self.events.lives()
+    }
+
+    fn undisturbed(&self) -> bool {
+        self.events.undisturbed()
+    }
+
+    fn confirm(&self) -> Result<(), MemoryError> {
+        self.events.confirm()
     }
 }
 

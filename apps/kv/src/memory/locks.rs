@@ -8,6 +8,7 @@ use std::time::Duration;
 use rackmem::waiting::sleeps;
 use rackmem::window::{Window, WindowMut};
 
+use super::events::{Events, Step};
 use super::{Access, MemoryError, Pages};
 
 /// Who is inside.
@@ -30,64 +31,59 @@ pub struct HeapInside {
     access: Access,
 }
 
-impl HeapInside {
-    /// Which page's.
-    pub fn page(&self) -> usize {
-        self.page
-    }
-}
-
 struct Page {
     holders: Mutex<Holders>,
     left: Condvar,
     words: Box<[AtomicU64]>,
 }
 
-/// The pages of a [`super::HeapMemory`] at one address.
-pub struct HeapPages {
+/// Pages of one length.
+pub(super) struct Locked {
     pages: Box<[Page]>,
     len: usize,
 }
 
-impl HeapPages {
-    pub(super) fn new(count: usize, len: usize) -> Self {
+impl Locked {
+    pub fn new(count: usize, len: usize) -> Self {
         let page = |_| Page {
             holders: Mutex::default(),
             left: Condvar::new(),
             words: (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect(),
         };
-        HeapPages {
+        Locked {
             pages: (0..count).map(page).collect(),
             len,
         }
     }
-}
 
-impl Pages for Arc<HeapPages> {
-    type Inside = HeapInside;
-
+    /// Enters a page's lock; `waits` is called if others are inside.
     fn enter(
         &self,
         page: usize,
         access: Access,
         at_most: Duration,
-    ) -> Result<Option<HeapInside>, MemoryError> {
+        waits: impl FnOnce(),
+    ) -> Option<HeapInside> {
         let Page { holders, left, .. } = &self.pages[page];
-        let holders = holders.lock().unwrap_or_else(PoisonError::into_inner);
-        if holders.bars(access) {
+        let lock = || holders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inside = lock();
+        if inside.bars(access) {
+            drop(inside);
+            waits();
             sleeps();
+            inside = lock();
         }
         let (mut holders, _) = left
-            .wait_timeout_while(holders, at_most, |holders| holders.bars(access))
+            .wait_timeout_while(inside, at_most, |holders| holders.bars(access))
             .unwrap_or_else(PoisonError::into_inner);
         if holders.bars(access) {
-            return Ok(None);
+            return None;
         }
         match access {
             Access::Read => holders.readers += 1,
             Access::Write => holders.writer = true,
         }
-        Ok(Some(HeapInside { page, access }))
+        Some(HeapInside { page, access })
     }
 
     fn leave(&self, inside: HeapInside) {
@@ -99,19 +95,51 @@ impl Pages for Arc<HeapPages> {
         }
         page.left.notify_all();
     }
+}
+
+/// The pages of a [`super::HeapMemory`] at one address.
+pub struct HeapPages {
+    pub(super) locked: Arc<Locked>,
+    pub(super) addr: u64,
+    pub(super) events: Arc<dyn Events>,
+}
+
+impl Pages for HeapPages {
+    type Inside = HeapInside;
+
+    fn enter(
+        &self,
+        page: usize,
+        access: Access,
+        at_most: Duration,
+    ) -> Result<Option<HeapInside>, MemoryError> {
+        self.events.happens(Step::Enter(self.addr, page))?;
+        let entered = self.locked.enter(page, access, at_most, || {
+            let _ = self.events.happens(Step::Wait(self.addr, page));
+        });
+        let _ = self.events.happens(Step::Entered(self.addr, page));
+        Ok(entered)
+    }
+
+    fn leave(&self, inside: HeapInside) {
+        let page = inside.page;
+        let _ = self.events.happens(Step::Leave(self.addr, page));
+        self.locked.leave(inside);
+        let _ = self.events.happens(Step::Left(self.addr, page));
+    }
 
     fn view<'a>(&'a self, inside: &'a HeapInside) -> Window<'a> {
-        Window::new(&self.pages[inside.page].words, 0, self.len)
+        Window::new(&self.locked.pages[inside.page].words, 0, self.locked.len)
     }
 
     fn view_mut<'a>(&'a self, inside: &'a mut HeapInside, _len: usize) -> Option<WindowMut<'a>> {
-        let words = &self.pages[inside.page].words;
-        (inside.access == Access::Write).then(|| WindowMut::new(words, 0, self.len))
+        let words = &self.locked.pages[inside.page].words;
+        (inside.access == Access::Write).then(|| WindowMut::new(words, 0, self.locked.len))
     }
 
     fn trim(&self, inside: &mut HeapInside, len: usize) {
         if inside.access == Access::Write {
-            let behind = &self.pages[inside.page].words[len.div_ceil(8)..];
+            let behind = &self.locked.pages[inside.page].words[len.div_ceil(8)..];
             behind.iter().for_each(|word| word.store(0, Relaxed));
         }
     }
@@ -120,10 +148,15 @@ impl Pages for Arc<HeapPages> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::events::Calm;
 
     #[test]
     fn readers_enter_together_and_writers_alone() {
-        let pages = Arc::new(HeapPages::new(2, 64));
+        let pages = HeapPages {
+            locked: Arc::new(Locked::new(2, 64)),
+            addr: 0,
+            events: Arc::new(Calm),
+        };
         let try_enter = |access| pages.enter(0, access, Duration::ZERO).unwrap();
         let one = try_enter(Access::Read).unwrap();
         let mut other = try_enter(Access::Read).unwrap();

@@ -9,12 +9,9 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use rackmem::window::{Window, WindowMut};
-use rackmem_kv::memory::{Access, HeapInside, HeapMemory, HeapPages, Memory, MemoryError, Pages};
+use rackmem_kv::memory::{Events, HeapMemory, MemoryError, Step};
 
-type Result<T> = std::result::Result<T, MemoryError>;
 type Act = Box<dyn FnOnce() -> JoinHandle<()> + Send>;
 
 /// When the other acts, and how far it is.
@@ -27,6 +24,8 @@ struct Meeting {
     settled: bool,
     /// The page before whose lock it stands.
     before: Option<Page>,
+    /// The operation leaves that one.
+    wakes: bool,
 }
 
 /// A page: the address of its array, and its number there.
@@ -64,31 +63,18 @@ impl Drop for Settles {
     }
 }
 
-/// The memory of either node: the one whose operation is interrupted,
-/// and the one that interrupts it.
+/// Interrupts operations of one node by what another one does.
 #[derive(Clone)]
-pub struct Interrupted {
-    pub inner: HeapMemory,
-    place: Arc<Place>,
-    slow: bool,
-}
+pub struct Interruptions(Arc<Place>);
 
-impl Interrupted {
+impl Interruptions {
     /// The same memory at two nodes: the first one's operations are interrupted by the second
     /// one's.
-    pub fn pair(memory: HeapMemory) -> (Self, Self) {
-        let place = Arc::default();
-        let slow = Interrupted {
-            inner: memory.node(1),
-            place,
-            slow: true,
-        };
-        let other = Interrupted {
-            inner: memory,
-            place: slow.place.clone(),
-            slow: false,
-        };
-        (slow, other)
+    pub fn of(memory: &HeapMemory) -> (Self, HeapMemory, HeapMemory) {
+        let place = Arc::<Place>::default();
+        let slow = memory.node(1).with_events(Arc::new(Slow(place.clone())));
+        let other = memory.with_events(Arc::new(Other(place.clone())));
+        (Interruptions(place), slow, other)
     }
 
     /// Does `f`, which uses the first node, and `act` in a thread of its own when so many moments
@@ -100,162 +86,76 @@ impl Interrupted {
         act: impl FnOnce() -> A + Send + 'static,
     ) -> Option<(R, A)> {
         let acted = Arc::new(Mutex::new(None));
-        let (told, place) = (acted.clone(), self.place.clone());
+        let (told, place) = (acted.clone(), self.0.clone());
         let act: Act = Box::new(move || {
             std::thread::spawn(move || {
                 let _settles = Settles(place);
                 *told.lock().unwrap() = Some(act());
             })
         });
-        *self.place.lock() = Meeting {
+        *self.0.lock() = Meeting {
             act: Some((moment, act)),
             ..Meeting::default()
         };
         let result = f();
-        let acting = std::mem::take(&mut *self.place.lock()).acting;
+        let acting = std::mem::take(&mut *self.0.lock()).acting;
         acting?.join().unwrap();
         let acted = acted.lock().unwrap().take();
         Some((result, acted?))
     }
 }
 
-/// A moment of an operation.
-fn pass(place: &Place, slow: bool) {
-    if !slow {
-        return;
-    }
-    let mut meeting = place.lock();
-    match meeting.act.take() {
-        Some((0, act)) => {
-            meeting.acting = Some(act());
-            let settled = place
-                .changed
-                .wait_while(meeting, |meeting| !meeting.settled);
-            drop(settled.unwrap_or_else(PoisonError::into_inner));
+/// What happens to the node whose operations are interrupted.
+struct Slow(Arc<Place>);
+
+impl Slow {
+    /// A moment of an operation.
+    fn pass(&self) {
+        let mut meeting = self.0.lock();
+        match meeting.act.take() {
+            Some((0, act)) => {
+                meeting.acting = Some(act());
+                self.0.wait(meeting);
+            }
+            Some((n, act)) => meeting.act = Some((n - 1, act)),
+            None => {}
         }
-        Some((n, act)) => meeting.act = Some((n - 1, act)),
-        None => {}
     }
 }
 
-pub struct InterruptedPages {
-    inner: Arc<HeapPages>,
-    addr: u64,
-    place: Arc<Place>,
-    slow: bool,
-}
-
-impl Pages for InterruptedPages {
-    type Inside = HeapInside;
-
-    fn enter(&self, page: usize, access: Access, at_most: Duration) -> Result<Option<HeapInside>> {
-        pass(&self.place, self.slow);
-        let entered = match self.slow {
-            true => self.inner.enter(page, access, at_most),
-            false => match self.inner.enter(page, access, Duration::ZERO)? {
-                None => {
-                    self.place.settle(Some((self.addr, page)));
-                    self.inner.enter(page, access, at_most)
+impl Events for Slow {
+    fn happens(&self, step: Step) -> Result<(), MemoryError> {
+        match step {
+            Step::Enter(..) | Step::Entered(..) | Step::Done => self.pass(),
+            Step::Leave(addr, page) => {
+                let mut meeting = self.0.lock();
+                meeting.wakes = meeting.before == Some((addr, page));
+                if meeting.wakes {
+                    (meeting.settled, meeting.before) = (false, None);
                 }
-                entered => Ok(entered),
-            },
-        };
-        pass(&self.place, self.slow);
-        entered
-    }
-
-    fn leave(&self, inside: HeapInside) {
-        let mut meeting = self.place.lock();
-        let wakes = self.slow && meeting.before == Some((self.addr, inside.page()));
-        if wakes {
-            (meeting.settled, meeting.before) = (false, None);
+            }
+            Step::Left(..) => {
+                let mut meeting = self.0.lock();
+                match std::mem::take(&mut meeting.wakes) {
+                    true => self.0.wait(meeting),
+                    false => drop(meeting),
+                }
+                self.pass();
+            }
+            _ => {}
         }
-        drop(meeting);
-        self.inner.leave(inside);
-        if wakes {
-            self.place.wait(self.place.lock());
-        }
-        pass(&self.place, self.slow);
-    }
-
-    fn view<'a>(&'a self, inside: &'a HeapInside) -> Window<'a> {
-        self.inner.view(inside)
-    }
-
-    fn view_mut<'a>(&'a self, inside: &'a mut HeapInside, len: usize) -> Option<WindowMut<'a>> {
-        self.inner.view_mut(inside, len)
-    }
-
-    fn trim(&self, inside: &mut HeapInside, len: usize) {
-        self.inner.trim(inside, len);
+        Ok(())
     }
 }
 
-impl Interrupted {
-    fn then_pass<T>(&self, result: Result<T>) -> Result<T> {
-        pass(&self.place, self.slow);
-        result
-    }
-}
+/// To the one that interrupts: it cannot go on where the other is inside.
+struct Other(Arc<Place>);
 
-impl Memory for Interrupted {
-    type Pages = InterruptedPages;
-
-    fn block_size(&self) -> usize {
-        self.inner.block_size()
-    }
-
-    fn id(&self) -> u16 {
-        self.inner.id()
-    }
-
-    fn nodes(&self) -> usize {
-        self.inner.nodes()
-    }
-
-    fn snapshot<R>(&self, addr: u64, len: usize, f: impl FnMut(&Window<'_>) -> R) -> Result<R> {
-        self.then_pass(self.inner.snapshot(addr, len, f))
-    }
-
-    fn update<R>(
-        &self,
-        addr: u64,
-        len: usize,
-        f: impl FnOnce(&mut WindowMut<'_>) -> R,
-    ) -> Result<R> {
-        self.then_pass(self.inner.update(addr, len, f))
-    }
-
-    fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
-        self.then_pass(self.inner.read(addr, out))
-    }
-
-    fn write(&self, addr: u64, bytes: &[u8]) -> Result<()> {
-        self.then_pass(self.inner.write(addr, bytes))
-    }
-
-    fn alloc(&self, len: usize) -> Result<u64> {
-        self.inner.alloc(len)
-    }
-
-    fn alloc_on(&self, home: u16, len: usize) -> Result<u64> {
-        self.inner.alloc_on(home, len)
-    }
-
-    fn free(&self, addr: u64, len: usize) -> Result<()> {
-        self.then_pass(self.inner.free(addr, len))
-    }
-
-    fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64> {
-        self.inner.region(name, len, type_hash)
-    }
-
-    fn pages(&self, addr: u64, count: usize, len: usize) -> Result<InterruptedPages> {
-        Ok(InterruptedPages {
-            inner: self.inner.pages(addr, count, len)?,
-            addr,
-            place: self.place.clone(),
-            slow: self.slow,
-        })
+impl Events for Other {
+    fn happens(&self, step: Step) -> Result<(), MemoryError> {
+        if let Step::Wait(addr, page) = step {
+            self.0.settle(Some((addr, page)));
+        }
+        Ok(())
     }
 }

@@ -131,7 +131,7 @@ impl Mortal {
 }
 
 pub struct MortalPages {
-    inner: Arc<HeapPages>,
+    inner: HeapPages,
     memory: Mortal,
     addr: u64,
     len: usize,

@@ -1,14 +1,14 @@
 //! Planted defects: commands that look before they hold the buckets of their keys,
 //! and act by what they saw then.
 
-use super::interrupted::Interrupted;
 use crate::command::{Call as AnyCall, Handler, Outcome, transactions};
+use crate::memory::HeapMemory;
 use crate::store::{Condition, ExpireIf, Expiry, SetOptions};
 
-type Call<'a, 's> = AnyCall<'a, 's, Interrupted>;
+type Call<'a, 's> = AnyCall<'a, 's, HeapMemory>;
 
 /// A command, what is said, and what it does instead of what it should.
-pub(super) const PLANTED: &[(&str, &str, Handler<Interrupted>)] = &[
+pub(super) const PLANTED: &[(&str, &str, Handler<HeapMemory>)] = &[
     ("exec", "WATCH a; MULTI; SET b 9; INCR b; !EXEC", exec),
     ("msetnx", "MSETNX a 5 b 6", msetnx),
     ("mset", "MSET a 5 b 6", mset),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use super::interrupted::Interrupted;
+use super::interrupted::Interruptions;
 use crate::acl::Catalog;
 use crate::command::dispatch::{dispatch, run, write_failure};
 use crate::command::index::Index;
@@ -28,12 +28,12 @@ const LONG: [(&str, u8, usize); 2] = [("LONG", b'l', 700), ("LONGER", b'm', 900)
 
 /// Commands in another form than the table's.
 #[derive(Clone, Default)]
-pub(super) struct Overrides(Option<(&'static str, &'static Command<Interrupted>)>);
+pub(super) struct Overrides(Option<(&'static str, &'static Command<HeapMemory>)>);
 
 impl Overrides {
     /// This command does this.
-    pub fn of(name: &'static str, run: Handler<Interrupted>) -> Self {
-        let index = Index::<Interrupted>::new();
+    pub fn of(name: &'static str, run: Handler<HeapMemory>) -> Self {
+        let index = Index::<HeapMemory>::new();
         let shipped = index.at(index.find(name.as_bytes()).expect("a command"));
         // A test's: some bytes for each defect.
         let command = Box::leak(Box::new(Command { run, ..*shipped }));
@@ -67,14 +67,14 @@ static CATALOG: OnceLock<Arc<Catalog>> = OnceLock::new();
 
 /// A client of a node.
 pub(super) struct Client {
-    shared: Arc<Shared<Interrupted>>,
+    shared: Arc<Shared<HeapMemory>>,
     stats: Stats,
     session: Session,
     overrides: Overrides,
 }
 
 impl Client {
-    fn new(store: Store<Interrupted>, overrides: &Overrides) -> Self {
+    fn new(store: Store<HeapMemory>, overrides: &Overrides) -> Self {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let registry = Arc::new(Registry::default());
         let rack = Box::new(store.clone());
@@ -145,6 +145,7 @@ impl Client {
 
 /// The two.
 pub(super) struct World {
+    interruptions: Interruptions,
     /// Its commands are interrupted.
     pub slow: Client,
     /// By this one's. None while it speaks in the middle of the first one's command.
@@ -155,7 +156,8 @@ impl World {
     /// A store of so many buckets in which `before` has been said. The same one every time.
     pub fn new(buckets: usize, before: &[&str], overrides: &Overrides) -> Self {
         fastrand::seed(SEED);
-        let (slow, other) = Interrupted::pair(HeapMemory::new(256, 1 << 20, 2));
+        let memory = HeapMemory::new(256, 1 << 20, 2);
+        let (interruptions, slow, other) = Interruptions::of(&memory);
         let options = Options {
             buckets,
             clock: Clock::manual(Arc::new(AtomicU64::new(NOW))),
@@ -164,6 +166,7 @@ impl World {
         let open = |memory| Store::open(memory, options.clone()).expect("a store");
         let (other, slow) = (open(other), open(slow));
         let mut world = World {
+            interruptions,
             slow: Client::new(slow, overrides),
             other: Some(Client::new(other, &Overrides::default())),
         };
@@ -183,9 +186,8 @@ impl World {
         command: &str,
         others: &'static [&'static str],
     ) -> Option<(String, Vec<String>)> {
-        let memory = self.slow.shared.store.memory().clone();
         let mut other = self.other.take()?;
-        let (reply, (told, other)) = memory.during(
+        let (reply, (told, other)) = self.interruptions.during(
             moment,
             || self.slow.say(command),
             move || (other.say_all(others), other),
