@@ -19,6 +19,14 @@ fn value(number: usize) -> String {
     format!("{number:05}").repeat([4, 300, 4000][number % 3])
 }
 
+/// A node of a rack, which serves.
+fn member(file: &str, node: usize, further: &[&str]) -> Running {
+    let node = node.to_string();
+    let rack = ["kv", "--rack", file, "--node", &node];
+    let serve = ["--listen", "127.0.0.1:0", "--buckets", "64"];
+    Running::start(&[&rack[..], &serve[..], further].concat())
+}
+
 /// Adds to a counter and writes keys of its own until told to stop, or until its node has gone; how
 /// often, and what the last value of each key is.
 fn load(addr: SocketAddr, me: usize, stop: &AtomicBool) -> usize {
@@ -59,12 +67,7 @@ fn leaves(leaver: usize, further: &str) {
         folder.display()
     );
     let file = rack_file_with(3, false, &further);
-    let start = |node: usize| {
-        let node = node.to_string();
-        let rack = ["kv", "--rack", file.path(), "--node", &node];
-        let serve = ["--listen", "127.0.0.1:0", "--buckets", "64"];
-        Running::start(&[&rack[..], &serve[..]].concat())
-    };
+    let start = |node| member(file.path(), node, &[]);
     let mut members: Vec<Running> = (0..3).map(start).collect();
     let addrs: Vec<SocketAddr> = members.iter_mut().flat_map(Running::listening).collect();
     let mut clients: Vec<Client> = addrs.iter().map(|addr| Client::connect(*addr)).collect();
@@ -157,12 +160,7 @@ fn end_together(copies: &[&str]) {
             "membership = \"dir:{folder_name}\"\nlease_ms = {LEASE_MS}\npatience = \"1000s\"\ncopies = 3\n"
         );
         let file = rack_file_with(3, false, &further);
-        let start = |node: usize| {
-            let node = node.to_string();
-            let rack = ["kv", "--rack", file.path(), "--node", &node];
-            let serve = ["--listen", "127.0.0.1:0", "--buckets", "64"];
-            Running::start(&[&rack[..], &serve[..], copies].concat())
-        };
+        let start = |node| member(file.path(), node, copies);
         let mut members: Vec<Running> = (0..3).map(start).collect();
         let addrs: Vec<SocketAddr> = members.iter_mut().flat_map(Running::listening).collect();
         let mut clients: Vec<Client> = addrs.iter().map(|addr| Client::connect(*addr)).collect();

@@ -20,8 +20,9 @@ impl Rack {
     /// For programs that have threads to end before they leave, all of whose memory has copies.
     /// Serves on while copies of other members fill that take the place of its own, for the
     /// configuration's `patience` at most. From then on no operation of this process waits for the
-    /// others once they are too few for memory with copies: it ends with an error at once, and
-    /// nothing more comes of this rack than [`Rack::leave_memory_behind`].
+    /// others once they are too few for memory with copies: it ends with an error at once
+    /// ([`AccessError::NoQuorum`] for a line with copies), and nothing more comes of this rack than
+    /// [`Rack::leave_memory_behind`].
     pub fn begin_to_leave(&self) {
         for node in self.among_others() {
             node.await_copies();

@@ -99,6 +99,37 @@ fn who_leaves_waits_for_no_copies_of_freed_memory() {
     }
 }
 
+/// Programs end their threads before they leave. What those still do waits for no majority that has
+/// gone, as it would for all of the patience; who stays after all is no different from before.
+#[test]
+fn who_has_begun_to_leave_waits_for_no_majority() {
+    for fabric in NETWORKS {
+        let more = "lease = '1500ms'\npatience = '1000s'\n";
+        let cluster = Cluster::new("begun", fabric, NODES, more);
+        let (mut racks, nodes) = cluster.nodes(NODES);
+        let lines = RegionSpec::new("lines", 64).copies(NODES as u8);
+        let line = |node: usize| -> Replicated<u64> {
+            let region = nodes[node].create_region(&lines).unwrap();
+            region.replicated(0).unwrap()
+        };
+        let (mine, of_another) = (line(2), line(1));
+        let last = racks[2].take().unwrap();
+        last.begin_to_leave();
+        last.stay();
+        mine.write(7).unwrap();
+        last.begin_to_leave();
+        assert_eq!(of_another.read().unwrap(), 7, "{fabric}");
+        assert_eq!(mine.read().unwrap(), 7, "{fabric}");
+        for rack in &mut racks[..2] {
+            rack.take().unwrap().leave_memory_behind().unwrap();
+        }
+        let (done, written) = mpsc::channel();
+        std::thread::spawn(move || done.send(mine.write(8)));
+        let written = written.recv_timeout(Duration::from_secs(60));
+        assert!(matches!(written, Ok(Err(_))), "{fabric}: {written:?}");
+    }
+}
+
 /// The others have left, or died, and the last one has written what they do not have. It says so.
 #[test]
 fn the_last_member_says_what_is_lost() {

@@ -387,7 +387,9 @@ impl<'a> Operating<'a> {
     fn given_up(&self, slot: u8) -> Option<AccessError> {
         let cut_off = self.access.cuts_off(self.command.line(), self.of);
         cut_off.or_else(|| {
-            let late = self.began.elapsed() >= self.patience;
+            // Of a rack that this process leaves nobody may be left to answer.
+            let deserted = self.access.standing.is_deserted();
+            let late = deserted || self.began.elapsed() >= self.patience;
             late.then(|| self.access.agents.replicas.no_quorum(slot, self.command))
         })
     }
