@@ -12,12 +12,16 @@ use crate::workspace::{Workspace, cargo};
 /// Seconds a target gets in `cargo xtask test`, for each of the two drivers.
 const SHORT_RUN: &str = "5";
 
+/// For a short run, most of the time would go into building for a long one.
+const QUICKLY_BUILT: &[&str] = &[];
+const FOR_LONG: &[&str] = &["--release"];
+
 /// Where the fuzz targets are; a workspace of its own, since libFuzzer needs a nightly compiler.
 const MANIFEST: &str = "fuzz/Cargo.toml";
 
 /// `cargo xtask fuzz`: the options go to the driver, which knows the targets.
 pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure> {
-    let status = driver(workspace)
+    let status = driver(workspace, FOR_LONG)
         .args(arguments)
         .status()
         .map_err(|error| format!("cargo did not start: {error}"))?;
@@ -47,17 +51,23 @@ pub fn build_driver_tests(workspace: &Workspace) -> Command {
 
 fn tests_of_driver(workspace: &Workspace) -> Command {
     let mut command = in_fuzz(workspace, "test");
-    command.args(["--release", "--lib", "--bin", "stable"]);
+    command.args(["--lib", "--bin", "stable"]);
     command
 }
 
 /// Every target for a short while, with a fixed seed so that a failure repeats.
 pub fn short_run(workspace: &Workspace) -> Verdict {
     let mut build = in_fuzz(workspace, "build");
-    build.args(["--release", "--bin", "stable"]);
-    let mut command = driver(workspace);
-    command.args(["--seconds", SHORT_RUN, "--seed", "1"]);
-    step::after_build(build, || step::counted(command))
+    build.args(["--bin", "stable"]);
+    let run = |target: &str| {
+        let mut command = driver(workspace, QUICKLY_BUILT);
+        command.args(["--target", target, "--seconds", SHORT_RUN, "--seed", "1"]);
+        command
+    };
+    step::after_build(build, || match targets(workspace, run) {
+        Ok(commands) => step::all_counted(commands),
+        Err(failure) => Verdict::Failed(failure),
+    })
 }
 
 /// Every target for a short while under libFuzzer and the address sanitizer.
@@ -72,27 +82,20 @@ pub fn short_libfuzzer_run(workspace: &Workspace) -> Verdict {
     if !answers(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])) {
         return Verdict::Skipped("there is no nightly compiler".into());
     }
-    let targets = match targets(workspace) {
-        Ok(targets) => targets,
-        Err(failure) => return Verdict::Failed(failure),
-    };
     if let Verdict::Failed(why) = write_seeds(workspace) {
         return Verdict::Failed(why);
     }
-    for target in &targets {
-        if let Verdict::Failed(why) = step::holds(libfuzzer(workspace, target)) {
-            return Verdict::Failed(format!("{target}: {why}"));
+    step::after_build(build_libfuzzer(workspace), || {
+        match targets(workspace, |target| libfuzzer(workspace, target)) {
+            Ok(commands) => step::all_hold(commands),
+            Err(failure) => Verdict::Failed(failure),
         }
-    }
-    Verdict::Counted(crate::tally::Tally {
-        passed: targets.len() as i64,
-        ..Default::default()
     })
 }
 
 /// libFuzzer keeps what it finds of interest beside the seeds.
 fn write_seeds(workspace: &Workspace) -> Verdict {
-    let mut command = driver(workspace);
+    let mut command = driver(workspace, QUICKLY_BUILT);
     command.arg("--write-seeds");
     step::holds(command)
 }
@@ -113,18 +116,17 @@ pub fn build_libfuzzer(workspace: &Workspace) -> Command {
 fn cargo_fuzz(workspace: &Workspace, subcommand: &str) -> Command {
     let mut command = workspace.command("rustup");
     command
-        .args(["run", "nightly", "cargo", "fuzz", subcommand])
+        .args(["run", "nightly", "cargo", "fuzz", subcommand, "--dev"])
         .args(["--features", "libfuzzer", "--target-dir"])
         .arg(target_folder(workspace).join("libfuzzer"));
     setup::with_tools(workspace, &mut command);
     command
 }
 
-/// The stable driver, built with the release profile of the fuzz workspace,
-/// which keeps every assertion.
-fn driver(workspace: &Workspace) -> Command {
+/// The stable driver; either way it is built with every assertion.
+fn driver(workspace: &Workspace, built: &[&str]) -> Command {
     let mut command = in_fuzz(workspace, "run");
-    command.args(["--release", "--bin", "stable", "--"]);
+    command.args(built).args(["--bin", "stable", "--"]);
     command
 }
 
@@ -140,20 +142,21 @@ fn target_folder(workspace: &Workspace) -> PathBuf {
     workspace.target.join("fuzz")
 }
 
-fn targets(workspace: &Workspace) -> Result<Vec<String>, Failure> {
-    let output = driver(workspace)
+/// The targets by name, and for each a command.
+fn targets(
+    workspace: &Workspace,
+    command: impl Fn(&str) -> Command,
+) -> Result<Vec<(String, Command)>, Failure> {
+    let output = driver(workspace, QUICKLY_BUILT)
         .arg("--list")
         .output()
         .map_err(|error| format!("cargo did not start: {error}"))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
-    let names = String::from_utf8_lossy(&output.stdout);
-    Ok(names
-        .lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .map(str::to_owned)
-        .collect())
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    let names = (lines.lines()).filter_map(|line| line.split_whitespace().next());
+    Ok(names.map(|name| (name.to_owned(), command(name))).collect())
 }
 
 fn answers(command: &mut Command) -> bool {

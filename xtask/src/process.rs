@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -100,6 +101,40 @@ pub const HUNG: &str = "hung: ";
 /// Runs `command` and shows nothing of its standard output.
 pub fn quietly(command: Command, limit: Duration) -> Result<ExitStatus, ProcessError> {
     watch_beating(command, Patience::of_computing(limit), |_| {})
+}
+
+/// What a program said, and how it ended.
+pub struct Told {
+    pub name: String,
+    pub lines: Vec<String>,
+    pub how: Result<ExitStatus, ProcessError>,
+}
+
+/// Runs named commands, as many at a time as there are processors, and prints what each has said
+/// when it has ended.
+pub fn side_by_side(commands: Vec<(String, Command)>, limit: Duration) -> Vec<Told> {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let (queue, told) = (Mutex::new(commands.into_iter()), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..processors {
+            scope.spawn(|| {
+                let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                while let Some((name, mut command)) = next() {
+                    let mut lines = Vec::new();
+                    command.stderr(Stdio::piped());
+                    let how = watch_beating(command, Patience::of_computing(limit), |seen| {
+                        if let Seen::Line(_, line) = seen {
+                            lines.push(line.to_owned());
+                        }
+                    });
+                    println!("   {name}\n{}", lines.join("\n"));
+                    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                    told.push(Told { name, lines, how });
+                }
+            });
+        }
+    });
+    told.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The same command at a lower priority, as `nice` counts it.
@@ -315,6 +350,24 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         command
+    }
+
+    #[test]
+    fn programs_side_by_side_each_have_their_lines_and_their_end() {
+        let scripts = [
+            "echo a; echo b >&2",
+            "echo c; exit 3",
+            "true",
+            "kill -KILL $$",
+        ];
+        let commands = scripts.map(|script| (script.to_owned(), shell(script)));
+        let mut told = side_by_side(commands.into(), Duration::from_secs(20));
+        told.sort_by_key(|told| scripts.iter().position(|script| *script == told.name));
+        told[0].lines.sort();
+        let lines: Vec<_> = told.iter().map(|told| told.lines.join(" ")).collect();
+        assert_eq!(lines, ["a b", "c", "", ""]);
+        let how = told.iter().map(|told| told.how.as_ref().unwrap().code());
+        assert_eq!(how.collect::<Vec<_>>(), [Some(0), Some(3), Some(0), None]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::counting::Counting;
-use crate::process::{self, Patience};
+use crate::process::{self, Output, Patience, Told};
 use crate::tally::Tally;
 use crate::workspace::{Workspace, cargo};
 
@@ -201,6 +201,33 @@ pub fn counted(mut command: Command) -> Verdict {
     counting.verdict(ended.map(|status| status.success()))
 }
 
+/// The same of several, side by side.
+pub fn all_counted(commands: Vec<(String, Command)>) -> Verdict {
+    let mut sum = Counting::default();
+    for Told { name, lines, how } in process::side_by_side(commands, LIMIT) {
+        let mut counting = Counting::default();
+        let mut read = |line: &String| counting.read(Output::Standard, line);
+        lines.iter().for_each(&mut read);
+        counting.ended(&name, how);
+        sum.add(counting);
+    }
+    sum.verdict(Ok(true))
+}
+
+/// Runs commands side by side, of each of which the exit status is the check.
+pub fn all_hold(commands: Vec<(String, Command)>) -> Verdict {
+    let (mut tally, mut failed) = (Tally::default(), Vec::new());
+    for Told { name, how, .. } in process::side_by_side(commands, LIMIT) {
+        match how {
+            Ok(status) if status.success() => tally += Tally::PASS,
+            Ok(status) => failed.push(format!("{name}: {status}")),
+            Err(error) => failed.push(format!("{name}: {error}")),
+        }
+    }
+    failed.iter().for_each(|_| tally += Tally::FAIL);
+    Verdict::Told(tally, failed, Vec::new())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,6 +280,24 @@ mod tests {
             counted(shell("echo nothing here")),
             Verdict::Failed(_)
         ));
+    }
+
+    #[test]
+    fn each_of_several_counts() {
+        let named = |scripts: [&str; 2]| scripts.map(|it| (it.into(), shell(it))).into();
+        let one = "echo 'test result: ok. 1 passed; 0 failed'";
+        let verdict = all_counted(named([one, "echo nothing here"]));
+        let tally = |passed, failed| Tally {
+            passed,
+            failed,
+            skipped: 0,
+        };
+        assert_eq!(tally_of(verdict), tally(1, 1));
+        let Verdict::Told(both, failed, _) = all_hold(named(["true", "exit 3"])) else {
+            panic!("no failure is told");
+        };
+        assert_eq!(both, tally(1, 1));
+        assert_eq!(failed, ["exit 3: exit status: 3"]);
     }
 
     #[test]
