@@ -1,5 +1,5 @@
-//! The programs of tests that cargo has built, run as cargo runs them: those that only compute, and
-//! those that start processes, beside those that wait.
+//! The programs of tests that cargo has built, run as cargo runs them: those that only compute
+//! beside those that wait.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -27,10 +27,6 @@ const TESTS_A_PROCESSOR: usize = 2;
 const COMPUTING: &[&str] = &["rackmem-sim", "rackmem-proto", "rackmem-wire"];
 /// Their priority, as `nice` counts it: before builds that nobody waits for yet.
 const BESIDE: u8 = 10;
-
-/// Packages whose tests start racks of processes and kill them: they take long however little else
-/// runs, one after the other.
-const STARTING: &[&str] = &["rackmem-cli", "rackmem-dropin"];
 
 /// A program of tests.
 pub struct Program {
@@ -124,8 +120,6 @@ pub fn run(programs: Vec<Program>, documentation: Command) -> Counting {
     computing.sort_by_key(rank);
     // Cargo tells of them in the order in which they were built.
     waiting.sort_by_key(Program::name);
-    let starts = |program: &Program| STARTING.contains(&program.package.as_str());
-    let (starting, waiting): (Vec<_>, Vec<_>) = waiting.into_iter().partition(starts);
     let queue = Mutex::new(VecDeque::from(computing));
     let sum = Mutex::new(Counting::default());
     let add = |counting| {
@@ -139,37 +133,26 @@ pub fn run(programs: Vec<Program>, documentation: Command) -> Counting {
             .unwrap_or_else(PoisonError::into_inner)
             .pop_front()
     };
-    // What one says comes whole, whatever is said beside it.
-    let background = |program: &Program, command: Command, patience| {
-        let (counting, text) = in_the_background(&program.name(), command, patience);
-        print!("{text}");
-        add(counting);
-    };
-    let threads = TESTS_A_PROCESSOR * processors;
     let end = Instant::now() + step::LIMIT;
-    let left = || end.saturating_duration_since(Instant::now());
     thread::scope(|scope| {
         for _ in 0..processors {
             scope.spawn(|| {
                 while let Some(program) = next() {
-                    let command = process::nice(&program.command(processors), BESIDE);
-                    background(&program, command, Patience::of_computing(left()));
+                    let (counting, text) = in_the_background(&program, processors, end);
+                    // Whole, whatever is said beside it.
+                    print!("{text}");
+                    add(counting);
                 }
             });
         }
-        scope.spawn(|| {
-            for program in &starting {
-                let command = program.command(threads);
-                background(program, command, Patience::of_tests(left()));
-            }
-        });
         for program in &waiting {
+            let threads = TESTS_A_PROCESSOR * processors;
             let name = program.name();
             println!("     Running {name}");
             add(in_sight(&name, program.command(threads), end));
         }
         add(in_sight("documentation", documentation, end));
-        println!("   those beside them are waited for");
+        println!("   the tests that only compute are waited for");
     });
     sum.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
@@ -181,9 +164,12 @@ fn in_sight(name: &str, command: Command, end: Instant) -> Counting {
 }
 
 /// Runs one beside others; what it said is returned.
-fn in_the_background(name: &str, command: Command, patience: Patience) -> (Counting, String) {
+fn in_the_background(program: &Program, threads: usize, end: Instant) -> (Counting, String) {
+    let name = program.name();
     let mut text = format!("     Running {name}, beside others\n");
-    let counting = watch(name, command, patience, |line| {
+    let patience = Patience::of_computing(end.saturating_duration_since(Instant::now()));
+    let command = process::nice(&program.command(threads), BESIDE);
+    let counting = watch(&name, command, patience, |line| {
         text += line;
         text.push('\n');
     });
@@ -270,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_beside_is_of_this_workspace() {
+    fn what_computes_is_of_this_workspace() {
         let workspace = Workspace::load().unwrap();
         let has = |name: &&str| {
             workspace
@@ -278,6 +264,6 @@ mod tests {
                 .iter()
                 .any(|package| package.name == *name)
         };
-        assert!(COMPUTING.iter().chain(STARTING).all(has));
+        assert!(COMPUTING.iter().all(has));
     }
 }

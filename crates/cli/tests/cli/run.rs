@@ -165,7 +165,7 @@ mine, theirs = (0, 1) if first else (1, 0)
 memory.buf[mine] = 7
 while memory.buf[theirs] != 7:
     time.sleep(0.001)
-print('both')
+print('both\\n', end='')
 resource_tracker.unregister(memory._name, 'shared_memory')
 ";
 
