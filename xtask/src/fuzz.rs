@@ -12,16 +12,13 @@ use crate::workspace::{Workspace, cargo};
 /// Seconds a target gets in `cargo xtask test`, for each of the two drivers.
 const SHORT_RUN: &str = "5";
 
-/// For a short run, most of the time would go into building for a long one.
-const QUICKLY_BUILT: &[&str] = &[];
-const FOR_LONG: &[&str] = &["--release"];
-
 /// Where the fuzz targets are; a workspace of its own, since libFuzzer needs a nightly compiler.
 const MANIFEST: &str = "fuzz/Cargo.toml";
 
 /// `cargo xtask fuzz`: the options go to the driver, which knows the targets.
 pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure> {
-    let status = driver(workspace, FOR_LONG)
+    let status = in_fuzz(workspace, "run")
+        .args(["--release", "--bin", "stable", "--"])
         .args(arguments)
         .status()
         .map_err(|error| format!("cargo did not start: {error}"))?;
@@ -60,7 +57,7 @@ pub fn short_run(workspace: &Workspace) -> Verdict {
     let mut build = in_fuzz(workspace, "build");
     build.args(["--bin", "stable"]);
     let run = |target: &str| {
-        let mut command = driver(workspace, QUICKLY_BUILT);
+        let mut command = driver(workspace);
         command.args(["--target", target, "--seconds", SHORT_RUN, "--seed", "1"]);
         command
     };
@@ -95,7 +92,7 @@ pub fn short_libfuzzer_run(workspace: &Workspace) -> Verdict {
 
 /// libFuzzer keeps what it finds of interest beside the seeds.
 fn write_seeds(workspace: &Workspace) -> Verdict {
-    let mut command = driver(workspace, QUICKLY_BUILT);
+    let mut command = driver(workspace);
     command.arg("--write-seeds");
     step::holds(command)
 }
@@ -123,10 +120,11 @@ fn cargo_fuzz(workspace: &Workspace, subcommand: &str) -> Command {
     command
 }
 
-/// The stable driver; either way it is built with every assertion.
-fn driver(workspace: &Workspace, built: &[&str]) -> Command {
+/// The stable driver for short runs: quickly built, since building it for speed would take most of
+/// the time.
+fn driver(workspace: &Workspace) -> Command {
     let mut command = in_fuzz(workspace, "run");
-    command.args(built).args(["--bin", "stable", "--"]);
+    command.args(["--bin", "stable", "--"]);
     command
 }
 
@@ -147,7 +145,7 @@ fn targets(
     workspace: &Workspace,
     command: impl Fn(&str) -> Command,
 ) -> Result<Vec<(String, Command)>, Failure> {
-    let output = driver(workspace, QUICKLY_BUILT)
+    let output = driver(workspace)
         .arg("--list")
         .output()
         .map_err(|error| format!("cargo did not start: {error}"))?;

@@ -206,8 +206,9 @@ pub fn all_counted(commands: Vec<(String, Command)>) -> Verdict {
     let mut sum = Counting::default();
     for Told { name, lines, how } in process::side_by_side(commands, LIMIT) {
         let mut counting = Counting::default();
-        let mut read = |line: &String| counting.read(Output::Standard, line);
-        lines.iter().for_each(&mut read);
+        for line in &lines {
+            counting.read(Output::Standard, line);
+        }
         counting.ended(&name, how);
         sum.add(counting);
     }
@@ -218,13 +219,17 @@ pub fn all_counted(commands: Vec<(String, Command)>) -> Verdict {
 pub fn all_hold(commands: Vec<(String, Command)>) -> Verdict {
     let (mut tally, mut failed) = (Tally::default(), Vec::new());
     for Told { name, how, .. } in process::side_by_side(commands, LIMIT) {
-        match how {
-            Ok(status) if status.success() => tally += Tally::PASS,
-            Ok(status) => failed.push(format!("{name}: {status}")),
-            Err(error) => failed.push(format!("{name}: {error}")),
-        }
+        let why = match how {
+            Ok(status) if status.success() => {
+                tally += Tally::PASS;
+                continue;
+            }
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        tally += Tally::FAIL;
+        failed.push(format!("{name}: {why}"));
     }
-    failed.iter().for_each(|_| tally += Tally::FAIL);
     Verdict::Told(tally, failed, Vec::new())
 }
 
