@@ -198,6 +198,12 @@ impl<'a, M: Memory> Bucket<'a, M> {
     /// does not need half.
     #[inline]
     pub fn change_head<R>(&mut self, f: impl FnOnce(&mut PageMut<'_, '_>) -> R) -> Result<R> {
+        let (mut f, mut result) = (Some(f), None);
+        self.alter_head(&mut |page| result = f.take().map(|f| f(page)))?;
+        result.ok_or(TO_READ)
+    }
+
+    fn alter_head(&mut self, f: &mut dyn FnMut(&mut PageMut<'_, '_>)) -> Result<()> {
         self.note_head();
         let heads = &self.slab.heads;
         let fresh = match self.is_fresh_root() {
@@ -213,12 +219,12 @@ impl<'a, M: Memory> Bucket<'a, M> {
         {
             page.set_depth(depth, false);
         }
-        let result = f(&mut page);
+        f(&mut page);
         let used = page.page().used();
         if used * 2 < view.len() {
             heads.trim(inside, used);
         }
-        Ok(result)
+        Ok(())
     }
 
     /// The bucket is elsewhere from now on: who comes here looks it up again.
@@ -252,27 +258,41 @@ impl<'a, M: Memory> Bucket<'a, M> {
 
     /// Looks at a page. `f` may run several times; the last run counts.
     pub fn look<R>(&self, at: At, mut f: impl FnMut(&Page<'_>) -> R) -> Result<R> {
-        let core = self.core;
+        let mut result = None;
+        let mut keep = |page: &Page<'_>| result = Some(f(page));
         match at {
-            At::Head => Ok(f(&self.head())),
-            At::Memory(addr) => Ok(core.memory.snapshot(addr, core.geometry.page, |view| {
-                f(&Page::new(*view, &core.geometry))
-            })?),
+            At::Head => keep(&self.head()),
+            At::Memory(addr) => self.look_far(addr, &mut keep)?,
         }
+        result.ok_or(Error::Corrupt("a page could not be seen"))
+    }
+
+    /// Many look, and what brings a page from another node is the same for all.
+    fn look_far(&self, addr: u64, f: &mut dyn FnMut(&Page<'_>)) -> Result<()> {
+        let core = self.core;
+        Ok(core.memory.snapshot(addr, core.geometry.page, |view| {
+            f(&Page::new(*view, &core.geometry));
+        })?)
     }
 
     /// Changes a page.
     pub fn change<R>(&mut self, at: At, f: impl FnOnce(&mut PageMut<'_, '_>) -> R) -> Result<R> {
-        let core = self.core;
         match at {
             At::Head => self.change_head(f),
             At::Memory(addr) => {
-                self.note_page(addr)?;
-                Ok(core.memory.update(addr, core.geometry.page, |view| {
-                    f(&mut PageMut::new(view, &core.geometry))
-                })?)
+                let (mut f, mut result) = (Some(f), None);
+                self.change_far(addr, &mut |page| result = f.take().map(|f| f(page)))?;
+                result.ok_or(TO_READ)
             }
         }
+    }
+
+    fn change_far(&mut self, addr: u64, f: &mut dyn FnMut(&mut PageMut<'_, '_>)) -> Result<()> {
+        let core = self.core;
+        self.note_page(addr)?;
+        Ok(core.memory.update(addr, core.geometry.page, |view| {
+            f(&mut PageMut::new(view, &core.geometry));
+        })?)
     }
 
     /// The node that further pages are allocated at.

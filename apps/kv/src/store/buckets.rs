@@ -12,6 +12,7 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::ops::Deref;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -123,6 +124,31 @@ thread_local! {
     static LAST: Cell<Option<(u64, Arc<dyn Any + Send + Sync>)>> = const { Cell::new(None) };
 }
 
+/// Slabs that a thread goes by; the thread's next operation finds them again.
+pub(crate) struct Used<M: Memory> {
+    version: u64,
+    /// Until this is dropped.
+    slabs: Option<Arc<Slabs<M>>>,
+}
+
+impl<M: Memory> Deref for Used<M> {
+    type Target = Slabs<M>;
+
+    #[inline]
+    fn deref(&self) -> &Slabs<M> {
+        self.slabs.as_ref().expect("it is not dropped")
+    }
+}
+
+impl<M: Memory> Drop for Used<M> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(slabs) = self.slabs.take() {
+            let _ = LAST.try_with(|last| last.set(Some((self.version, slabs))));
+        }
+    }
+}
+
 impl<M: Memory> Buckets<M> {
     pub fn new(slabs: Slabs<M>) -> Self {
         Buckets {
@@ -140,24 +166,21 @@ impl<M: Memory> Buckets<M> {
         self.lock().clone()
     }
 
-    /// Shows `f` the slabs as they are now.
+    /// The slabs as they are now, for one operation of this thread.
     #[inline]
-    pub fn with<R>(&self, f: impl FnOnce(&Slabs<M>) -> R) -> R {
+    pub fn used(&self) -> Used<M> {
         let version = self.version.load(Acquire);
-        let last = LAST.try_with(Cell::take).ok().flatten();
-        if let Some((known, slabs)) = last.filter(|(known, _)| *known == version)
-            && let Some(mine) = slabs.downcast_ref::<Slabs<M>>()
+        if let Ok(Some((known, slabs))) = LAST.try_with(Cell::take)
+            && known == version
+            && let Ok(slabs) = slabs.downcast()
         {
-            let result = f(mine);
-            let _ = LAST.try_with(|last| last.set(Some((known, slabs))));
-            return result;
+            let slabs = Some(slabs);
+            return Used { version, slabs };
         }
-        let slabs = self.now();
-        let result = f(&slabs);
-        // Noted under the version read first: if there are newer ones by now,
-        // the next look finds out.
-        let _ = LAST.try_with(|last| last.set(Some((version, slabs))));
-        result
+        // Noted under the version read first: if there are newer ones by now, the next look finds
+        // out.
+        let slabs = Some(self.now());
+        Used { version, slabs }
     }
 
     fn become_now(&self, mut now: MutexGuard<'_, Arc<Slabs<M>>>, slabs: Slabs<M>) {

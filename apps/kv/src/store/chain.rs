@@ -4,13 +4,12 @@
 //! No other thread reads or changes any of them while a writer holds the bucket's lock.
 
 use super::bucket::{At, Bucket};
-use super::edit::{Current, Edit, Effects, Operation, apply, retire, seal, suits};
+use super::edit::{Current, Edit, Effects, Operation, apply, goes_with, retire, seal, suits};
 use super::lookup::MAX_CHAIN;
 use super::value::{Meta, Value};
 use crate::Error;
 use crate::error::Result;
 use crate::layout::counters::Counts;
-use crate::layout::kind::Kind;
 use crate::layout::page::{KeyId, Record, record_size};
 use crate::layout::superblock::Era;
 use crate::memory::{Memory, MemoryError};
@@ -87,7 +86,7 @@ impl<M: Memory> Bucket<'_, M> {
 
     /// Does an operation.
     #[cold]
-    pub fn edit_chain(&mut self, id: &KeyId<'_>, op: &mut impl Operation) -> Result<Effects> {
+    pub fn edit_chain(&mut self, id: &KeyId<'_>, op: &mut dyn Operation) -> Result<Effects> {
         let mut patience = self.core.patience();
         let (chain, live, fetched) = loop {
             match self.survey_for(id, op) {
@@ -120,7 +119,7 @@ impl<M: Memory> Bucket<'_, M> {
     fn survey_for(
         &mut self,
         id: &KeyId<'_>,
-        op: &impl Operation,
+        op: &dyn Operation,
     ) -> Result<(Chain, Option<Record>, Option<Vec<u8>>)> {
         let chain = self.walk_clean(id)?;
         let live = chain
@@ -132,12 +131,12 @@ impl<M: Memory> Bucket<'_, M> {
     }
 
     /// The bytes of a value in an extent, for an operation that wants them.
-    fn fetch<O: Operation>(&self, record: Option<&Record>, _: &O) -> Result<Option<Vec<u8>>> {
+    fn fetch(&self, record: Option<&Record>, op: &dyn Operation) -> Result<Option<Vec<u8>>> {
         let Some(Record {
             extent: Some(extent),
             val_len,
             ..
-        }) = record.filter(|_| O::WANTS_VALUE)
+        }) = record.filter(|_| op.wants_value())
         else {
             return Ok(None);
         };
@@ -152,7 +151,7 @@ impl<M: Memory> Bucket<'_, M> {
         id: &KeyId<'_>,
         chain: &Chain,
         edit: Edit,
-        op: &impl Operation,
+        op: &dyn Operation,
     ) -> Result<Effects> {
         let Era {
             flushed, watchers, ..
@@ -196,7 +195,7 @@ impl<M: Memory> Bucket<'_, M> {
         id: &KeyId<'_>,
         old: Option<&Record>,
         edit: Edit,
-        op: &impl Operation,
+        op: &dyn Operation,
     ) -> Result<Option<Effects>> {
         let stamp = chain.version + 1;
         self.change(chain.pages[page].at, |page| {
@@ -212,7 +211,7 @@ impl<M: Memory> Bucket<'_, M> {
         chain: &Chain,
         old: Option<(usize, &Record)>,
         edit: Edit,
-        op: &impl Operation,
+        op: &dyn Operation,
     ) -> Result<Effects> {
         let size = record_size(id.key.len(), op.payload().stored_len());
         let skip = old.map(|(page, _)| page);
@@ -248,9 +247,4 @@ impl<M: Memory> Bucket<'_, M> {
         self.change(last, |page| page.set_next(addr))?;
         Ok(At::Memory(addr))
     }
-}
-
-/// Whether the nodes of a record's collection are to be freed.
-fn goes_with<O: Operation>(_: &O, record: &Record) -> bool {
-    record.kind != Kind::String && !O::KEEPS_NODES
 }

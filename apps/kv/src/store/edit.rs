@@ -40,11 +40,17 @@ pub(crate) enum Edit {
 /// One change of one key.
 pub(crate) trait Operation {
     /// Whether `decide` must see the bytes of a value that lies in an extent.
-    const WANTS_VALUE: bool = false;
+    fn wants_value(&self) -> bool {
+        false
+    }
     /// Whether it works on values that are not strings.
-    const ANY_KIND: bool = false;
+    fn any_kind(&self) -> bool {
+        false
+    }
     /// Whether the nodes of the collection that was there stay in use, or are freed by the caller.
-    const KEEPS_NODES: bool = false;
+    fn keeps_nodes(&self) -> bool {
+        false
+    }
 
     /// What to do. May be asked several times, with what is there at the time;
     /// the last answer counts.
@@ -145,7 +151,7 @@ impl<M: Memory> Core<M> {
         let remote = current
             .as_ref()
             .is_some_and(|c| matches!(c.value, Value::Remote(_)));
-        if remote && wants_value(op) {
+        if remote && op.wants_value() {
             return Step::Chain;
         }
         if !suits(op, current.as_ref()) {
@@ -188,20 +194,24 @@ fn is_unclean(page: &mut PageMut<'_, '_>, era: Era) -> bool {
     false
 }
 
-fn wants_value<O: Operation>(_: &O) -> bool {
-    O::WANTS_VALUE
-}
-
 /// Whether an operation works on what is there.
 #[inline]
-pub(crate) fn suits<O: Operation>(_: &O, current: Option<&Current<'_>>) -> bool {
-    O::ANY_KIND || current.is_none_or(|current| current.meta.kind == Kind::String)
+pub(crate) fn suits(op: &(impl Operation + ?Sized), current: Option<&Current<'_>>) -> bool {
+    op.any_kind() || current.is_none_or(|current| current.meta.kind == Kind::String)
+}
+
+/// Whether the nodes of a record's collection are to be freed.
+pub(crate) fn goes_with(op: &(impl Operation + ?Sized), record: &Record) -> bool {
+    record.kind != Kind::String && !op.keeps_nodes()
 }
 
 /// What a change of a record leaves to free of its collection.
-fn nodes_of<O: Operation>(_: &O, page: &PageMut<'_, '_>, record: &Record) -> Option<Vec<u8>> {
-    let goes = record.kind != Kind::String && !O::KEEPS_NODES;
-    goes.then(|| page.page().inline_value(record))
+fn nodes_of(
+    op: &(impl Operation + ?Sized),
+    page: &PageMut<'_, '_>,
+    record: &Record,
+) -> Option<Vec<u8>> {
+    goes_with(op, record).then(|| page.page().inline_value(record))
 }
 
 fn current<'a>(page: &Page<'a>, record: &Record) -> Current<'a> {
@@ -239,7 +249,7 @@ pub(crate) fn apply(
     id: &KeyId<'_>,
     old: Option<&Record>,
     edit: Edit,
-    op: &impl Operation,
+    op: &(impl Operation + ?Sized),
     stamp: u64,
 ) -> Option<Effects> {
     let mut effects = Effects::default();

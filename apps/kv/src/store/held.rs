@@ -11,7 +11,7 @@ use super::bucket::{Bucket, Inside, Standing};
 use super::buckets::Slabs;
 use super::bus::News;
 use super::core::Core;
-use super::lock::{Patience, Tried};
+use super::lock::{Missed, Patience};
 use super::undo::Journal;
 use crate::error::{Error, Result};
 use crate::layout::page::Page;
@@ -266,26 +266,21 @@ impl<M: Memory> Core<M> {
     fn after_entering<'a>(
         &'a self,
         held: Held<'a, M>,
-        tried: Option<(usize, Tried<()>)>,
+        missed: Option<(usize, Missed)>,
         patience: &mut Patience,
     ) -> Result<Option<Held<'a, M>>> {
-        let Some((bucket, tried)) = tried else {
+        let Some((bucket, missed)) = missed else {
             held.pinned.set(self.newest_flushes()?);
             return Ok(Some(held));
         };
         // Repairing a bucket takes its lock to write.
         drop(held);
-        let moved = tried.is_a_move();
-        self.after_reading(tried, bucket, bucket as u64)?;
-        match moved {
-            true => patience.follow()?,
-            false => patience.pause()?,
-        }
+        self.after_reading(missed, bucket, bucket as u64, patience)?;
         Ok(None)
     }
 
     /// [`Self::enter_all`] of all there are, generation by generation: what is held is not split.
-    fn enter_tree(&self, held: &mut Held<'_, M>) -> Result<Option<(usize, Tried<()>)>> {
+    fn enter_tree(&self, held: &mut Held<'_, M>) -> Result<Option<(usize, Missed)>> {
         let mut next: Vec<usize> = (0..self.map.roots).collect();
         for depth in self.map.root_depth().. {
             if let Some(failed) = self.enter_all(held, &next)? {
@@ -294,7 +289,7 @@ impl<M: Memory> Core<M> {
             next = match held.children(depth)? {
                 Ok(children) => children,
                 Err(number) => {
-                    let unknown = Tried::Elsewhere(Standing::Unknown);
+                    let unknown = Missed::Elsewhere(Standing::Unknown);
                     return Ok(Some((number, unknown)));
                 }
             };
@@ -311,16 +306,16 @@ impl<M: Memory> Core<M> {
         &self,
         held: &mut Held<'_, M>,
         buckets: &[usize],
-    ) -> Result<Option<(usize, Tried<()>)>> {
+    ) -> Result<Option<(usize, Missed)>> {
         for &bucket in buckets {
             let (slab, index) = self.map.place(bucket);
             let Some(slab) = held.slabs.get(slab) else {
-                return Ok(Some((bucket, Tried::Unknown)));
+                return Ok(Some((bucket, Missed::Unknown)));
             };
             let inside = match self.enter(slab, index, held.access) {
                 Ok(Some(inside)) => inside,
                 Ok(None) => return Err(self.busy()),
-                Err(error) => return Ok(Some((bucket, Tried::Barred(error)))),
+                Err(error) => return Ok(Some((bucket, Missed::Barred(error)))),
             };
             let outdated = slab.heads.is_outdated(&inside);
             let moved = Page::new(slab.heads.view(&inside), &self.geometry).is_moved();
@@ -328,15 +323,15 @@ impl<M: Memory> Core<M> {
             held.seats.push(Seat::new(inside));
             match (outdated, held.access) {
                 (false, _) => {}
-                (true, Access::Read) => return Ok(Some((bucket, Tried::Outdated))),
+                (true, Access::Read) => return Ok(Some((bucket, Missed::Outdated))),
                 (true, Access::Write) => {
                     if self.begin_or_move(&mut held.bucket(bucket, Access::Write)?)? {
-                        return Ok(Some((bucket, Tried::Moved(slab.addr()))));
+                        return Ok(Some((bucket, Missed::Moved(slab.addr()))));
                     }
                 }
             }
             if moved {
-                return Ok(Some((bucket, Tried::Moved(slab.addr()))));
+                return Ok(Some((bucket, Missed::Moved(slab.addr()))));
             }
         }
         Ok(None)

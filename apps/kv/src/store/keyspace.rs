@@ -165,7 +165,7 @@ impl<M: Memory> Core<M> {
         match found {
             Ok((found, depth)) => (Ok(found), behind(cursor, depth)),
             Err(error) => {
-                let depth = self.buckets.with(|slabs| slabs.depth(cursor));
+                let depth = self.buckets.used().depth(cursor);
                 (Err(error), behind(cursor, depth))
             }
         }
@@ -462,6 +462,6 @@ impl<M: Memory> Core<M> {
 
     /// The thread lets go of the buckets as they were when it used some last.
     pub fn catch_up(&self) {
-        self.buckets.with(|_| ());
+        drop(self.buckets.used());
     }
 }

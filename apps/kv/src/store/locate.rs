@@ -49,7 +49,7 @@ impl<M: Memory> Db<'_, M> {
 impl<M: Memory> Core<M> {
     /// The bucket that a key is in, as this node knows.
     pub fn guess(&self, id: &KeyId<'_>) -> usize {
-        self.buckets.with(|slabs| slabs.guess(id.hash))
+        self.buckets.used().guess(id.hash)
     }
 
     /// A key was looked for in a bucket that does not have it.
@@ -204,9 +204,8 @@ impl<M: Memory> Core<M> {
     /// one's, or where this node has not looked it up.
     pub(super) fn home_of_bucket(&self, bucket: usize) -> Option<u16> {
         let slab = self.map.place(bucket).0;
-        self.buckets
-            .with(|slabs| Some(slabs.get(slab)?.addr()))
-            .and_then(|addr| self.memory.home_of(addr))
+        let addr = self.buckets.used().get(slab)?.addr();
+        self.memory.home_of(addr)
     }
 
     /// The same, as the store's tables say where this node's knowledge may be old.

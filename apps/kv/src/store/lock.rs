@@ -93,9 +93,10 @@ impl<M: Memory> Scope<'_, M> {
     }
 }
 
-/// What has become of an operation on one bucket.
-pub(super) enum Tried<R> {
-    Done(Result<R>),
+/// Why an operation has not been done in a bucket, or was begun there and failed.
+pub(super) enum Missed {
+    /// It failed.
+    Failed(Error),
     /// The bucket's lock could not be entered.
     Barred(MemoryError),
     /// A reader found it outdated.
@@ -109,10 +110,10 @@ pub(super) enum Tried<R> {
     Moved(u64),
 }
 
-impl<R> Tried<R> {
+impl Missed {
     /// Whether the bucket was another one, or its place was not known.
-    pub fn is_a_move(&self) -> bool {
-        matches!(self, Tried::Unknown | Tried::Elsewhere(_))
+    fn is_a_move(&self) -> bool {
+        matches!(self, Missed::Unknown | Missed::Elsewhere(_))
     }
 }
 
@@ -138,18 +139,14 @@ impl<M: Memory> Core<M> {
         }
         let mut patience = self.patience();
         loop {
-            let look = &mut |bucket: &mut Bucket<'_, M>| f(bucket);
-            let tried = self
-                .buckets
-                .with(|slabs| self.try_inside(slabs, bucket, None, Access::Read, look));
-            let moved = tried.is_a_move();
-            if let Some(done) = self.after_reading(tried, bucket, bucket as u64)? {
-                return Ok(done);
-            }
-            match moved {
-                true => patience.follow()?,
-                false => patience.pause()?,
-            }
+            let missed = match self.try_enter(&self.buckets.used(), bucket, None, Access::Read) {
+                Err(missed) => missed,
+                Ok(inside) => match f(&inside) {
+                    Err(error) => Missed::Failed(error),
+                    done => return done,
+                },
+            };
+            self.after_reading(missed, bucket, bucket as u64, &mut patience)?;
         }
     }
 
@@ -166,60 +163,35 @@ impl<M: Memory> Core<M> {
         }
         let mut patience = self.patience();
         loop {
-            let look = &mut |bucket: &mut Bucket<'_, M>| f(bucket);
-            let (tried, bucket) = self.buckets.with(|slabs| {
-                let bucket = slabs.guess(hash);
-                let tried = self.try_inside(slabs, bucket, Some(hash), Access::Read, look);
-                (tried, bucket)
-            });
-            if let Tried::Done(Ok(done)) = tried {
-                return Ok(done);
-            }
-            let moved = tried.is_a_move();
-            if let Some(done) = self.after_reading(tried, bucket, hash)? {
-                return Ok(done);
-            }
-            match moved {
-                true => patience.follow()?,
-                false => patience.pause()?,
-            }
+            let slabs = self.buckets.used();
+            let bucket = slabs.guess(hash);
+            let missed = match self.try_enter(&slabs, bucket, Some(hash), Access::Read) {
+                Err(missed) => missed,
+                Ok(inside) => match f(&inside) {
+                    Err(error) => Missed::Failed(error),
+                    done => return done,
+                },
+            };
+            drop(slabs);
+            self.after_reading(missed, bucket, hash, &mut patience)?;
         }
     }
 
-    /// What a reader does about what has become of its attempt, before the next one.
+    /// What a reader does about why it has missed, and about the time until the next attempt.
     #[cold]
-    pub(super) fn after_reading<R>(
+    pub(super) fn after_reading(
         &self,
-        tried: Tried<R>,
+        missed: Missed,
         bucket: usize,
         hash: u64,
-    ) -> Result<Option<R>> {
-        let error = match tried {
-            Tried::Done(Ok(done)) => return Ok(Some(done)),
-            Tried::Done(Err(error)) => error,
-            Tried::Barred(error) => {
-                self.unbar(bucket, error)?;
-                return Ok(None);
-            }
-            Tried::Outdated => {
-                self.writing(Scope::ALONE, bucket, |_| Ok(()))?;
-                return Ok(None);
-            }
-            Tried::Unknown => {
-                self.look_up(bucket, hash)?;
-                return Ok(None);
-            }
-            Tried::Elsewhere(standing) => {
-                self.learn(bucket, standing, hash)?;
-                return Ok(None);
-            }
-            Tried::Moved(addr) => {
-                self.look_again(self.map.place(bucket).0, addr)?;
-                return Ok(None);
-            }
-        };
-        self.recover(bucket, error)?;
-        Ok(None)
+        patience: &mut Patience,
+    ) -> Result<()> {
+        match missed {
+            Missed::Failed(error) => self.recover(bucket, error)?,
+            Missed::Outdated => self.writing(Scope::ALONE, bucket, |_| Ok(()))?,
+            missed => return self.after_missing(missed, bucket, hash, patience),
+        }
+        patience.pause()
     }
 
     #[cold]
@@ -227,7 +199,7 @@ impl<M: Memory> Core<M> {
         &self,
         held: &Held<'_, M>,
         number: usize,
-        f: &mut impl FnMut(&Bucket<'_, M>) -> Result<R>,
+        f: &mut dyn FnMut(&Bucket<'_, M>) -> Result<R>,
     ) -> Result<R> {
         let mut bucket = held.bucket(number, Access::Read)?;
         let mut patience = self.patience();
@@ -251,23 +223,12 @@ impl<M: Memory> Core<M> {
             return f(&mut held.bucket(bucket, Access::Write)?);
         }
         let mut patience = self.patience();
-        let mut f = Some(f);
         loop {
-            let mut once = |bucket: &mut Bucket<'_, M>| match f.take() {
-                Some(f) => f(bucket),
-                None => Err(self.busy()),
+            let missed = match self.try_enter(&self.buckets.used(), bucket, None, Access::Write) {
+                Err(missed) => missed,
+                Ok(mut inside) => return f(&mut inside),
             };
-            let tried = self
-                .buckets
-                .with(|slabs| self.try_inside(slabs, bucket, None, Access::Write, &mut once));
-            let moved = tried.is_a_move();
-            if let Some(done) = self.after_writing(tried, bucket, bucket as u64)? {
-                return Ok(done);
-            }
-            match moved {
-                true => patience.follow()?,
-                false => patience.pause()?,
-            }
+            self.after_missing(missed, bucket, bucket as u64, &mut patience)?;
         }
     }
 
@@ -283,87 +244,79 @@ impl<M: Memory> Core<M> {
             return f(&mut held.bucket(held.owner(hash)?, Access::Write)?);
         }
         let mut patience = self.patience();
-        let mut f = Some(f);
         loop {
-            let mut once = |bucket: &mut Bucket<'_, M>| match f.take() {
-                Some(f) => f(bucket),
-                None => Err(self.busy()),
+            let slabs = self.buckets.used();
+            let bucket = slabs.guess(hash);
+            let missed = match self.try_enter(&slabs, bucket, Some(hash), Access::Write) {
+                Err(missed) => missed,
+                Ok(mut inside) => return f(&mut inside),
             };
-            let (tried, bucket) = self.buckets.with(|slabs| {
-                let bucket = slabs.guess(hash);
-                let tried = self.try_inside(slabs, bucket, Some(hash), Access::Write, &mut once);
-                (tried, bucket)
-            });
-            if let Tried::Done(done) = tried {
-                return done;
-            }
-            let moved = tried.is_a_move();
-            if let Some(done) = self.after_writing(tried, bucket, hash)? {
-                return Ok(done);
-            }
-            match moved {
-                true => patience.follow()?,
-                false => patience.pause()?,
-            }
+            drop(slabs);
+            self.after_missing(missed, bucket, hash, &mut patience)?;
         }
     }
 
-    /// What a writer does about what has become of its attempt, before the next one.
+    /// What is done about having missed a bucket, and about the time until the next attempt.
     #[cold]
-    fn after_writing<R>(&self, tried: Tried<R>, bucket: usize, hash: u64) -> Result<Option<R>> {
-        match tried {
-            Tried::Done(done) => return done.map(Some),
-            Tried::Barred(error) => self.unbar(bucket, error)?,
-            Tried::Outdated => {}
-            Tried::Unknown => self.look_up(bucket, hash)?,
-            Tried::Elsewhere(standing) => self.learn(bucket, standing, hash)?,
-            Tried::Moved(addr) => {
+    fn after_missing(
+        &self,
+        missed: Missed,
+        bucket: usize,
+        hash: u64,
+        patience: &mut Patience,
+    ) -> Result<()> {
+        let moved = missed.is_a_move();
+        match missed {
+            Missed::Failed(error) => return Err(error),
+            Missed::Barred(error) => self.unbar(bucket, error)?,
+            Missed::Outdated => {}
+            Missed::Unknown => self.look_up(bucket, hash)?,
+            Missed::Elsewhere(standing) => self.learn(bucket, standing, hash)?,
+            Missed::Moved(addr) => {
                 self.look_again(self.map.place(bucket).0, addr)?;
             }
         }
-        Ok(None)
+        match moved {
+            true => patience.follow(),
+            false => patience.pause(),
+        }
     }
 
     /// Enters a bucket; of a key, if it is the one that has it.
-    #[inline]
-    fn try_inside<R>(
-        &self,
-        slabs: &Slabs<M>,
+    fn try_enter<'a>(
+        &'a self,
+        slabs: &'a Slabs<M>,
         number: usize,
         hash: Option<u64>,
         access: Access,
-        f: &mut impl FnMut(&mut Bucket<'_, M>) -> Result<R>,
-    ) -> Tried<R> {
+    ) -> std::result::Result<Bucket<'a, M>, Missed> {
         let (slab, index) = self.map.place(number);
         let Some(slab) = slabs.get(slab) else {
-            return Tried::Unknown;
+            return Err(Missed::Unknown);
         };
         let inside = match self.enter(slab, index, access) {
             Ok(Some(inside)) => inside,
-            Ok(None) => return Tried::Done(Err(self.busy())),
-            Err(error) => return Tried::Barred(error),
+            Ok(None) => return Err(Missed::Failed(self.busy())),
+            Err(error) => return Err(Missed::Barred(error)),
         };
         let outdated = slab.heads.is_outdated(&inside);
         let mut bucket = Bucket::entered(self, number, slab, inside);
         if outdated {
             if access == Access::Read {
-                return Tried::Outdated;
+                return Err(Missed::Outdated);
             }
             match self.begin_or_move(&mut bucket) {
                 Ok(false) => {}
-                Ok(true) => return Tried::Moved(slab.addr()),
-                Err(error) => return Tried::Done(Err(error)),
+                Ok(true) => return Err(Missed::Moved(slab.addr())),
+                Err(error) => return Err(Missed::Failed(error)),
             }
         }
         match hash.map_or(Standing::Unknown, |hash| bucket.standing(hash)) {
-            Standing::Owner => {}
-            Standing::Unknown if bucket.head().is_moved() => {
-                return Tried::Moved(slab.addr());
-            }
-            standing if hash.is_some() => return Tried::Elsewhere(standing),
-            _ => {}
+            Standing::Owner => Ok(bucket),
+            Standing::Unknown if bucket.head().is_moved() => Err(Missed::Moved(slab.addr())),
+            standing if hash.is_some() => Err(Missed::Elsewhere(standing)),
+            _ => Ok(bucket),
         }
-        Tried::Done(f(&mut bucket))
     }
 
     /// What was in a bucket has died: it begins anew, unless it was only that it is elsewhere.

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::db::{Condition, Db, Expiry, SetOptions};
 use super::edit::Effects;
+use super::held::Held;
 use super::lock::Scope;
 use super::ops::{Peek, Peeked, Remove, Set};
 use super::value::Reach;
@@ -82,15 +83,18 @@ impl<'a, M: Memory> Db<'a, M> {
         if !self.scope.is_alone() {
             return f(*self);
         }
-        let hashes = keys.iter().map(|key| Ok(self.id(key)?.hash));
-        let held = self
-            .core
-            .hold(&hashes.collect::<Result<Vec<_>>>()?, access)?;
+        let held = self.hold(keys, access)?;
         f(Db {
             core: self.core,
             scope: Scope(Some(&held)),
             number: self.number,
         })
+    }
+
+    fn hold(&self, keys: &[&[u8]], access: Access) -> Result<Held<'a, M>> {
+        let hashes = keys.iter().map(|key| Ok(self.id(key)?.hash));
+        let hashes = hashes.collect::<Result<Vec<_>>>()?;
+        self.core.hold(&hashes, access)
     }
 
     /// Reads several keys as they are at one moment. `limit` bounds the bytes of all values

@@ -43,8 +43,12 @@ impl<'a> Set<'a, true> {
 }
 
 impl<const FETCH: bool> Operation for Set<'_, FETCH> {
-    const WANTS_VALUE: bool = FETCH;
-    const ANY_KIND: bool = !FETCH;
+    fn wants_value(&self) -> bool {
+        FETCH
+    }
+    fn any_kind(&self) -> bool {
+        !FETCH
+    }
 
     #[inline]
     fn decide(&mut self, current: Option<&Current<'_>>) -> Edit {
@@ -84,7 +88,9 @@ pub(crate) struct Remove {
 }
 
 impl Operation for Remove {
-    const ANY_KIND: bool = true;
+    fn any_kind(&self) -> bool {
+        true
+    }
 
     fn decide(&mut self, current: Option<&Current<'_>>) -> Edit {
         self.existed = current.is_some();
@@ -100,7 +106,9 @@ pub(crate) struct Fetch<'a> {
 }
 
 impl Operation for Fetch<'_> {
-    const WANTS_VALUE: bool = true;
+    fn wants_value(&self) -> bool {
+        true
+    }
 
     fn decide(&mut self, current: Option<&Current<'_>>) -> Edit {
         self.out.clear();
@@ -241,7 +249,9 @@ pub(crate) struct Expire {
 }
 
 impl Operation for Expire {
-    const ANY_KIND: bool = true;
+    fn any_kind(&self) -> bool {
+        true
+    }
 
     fn decide(&mut self, current: Option<&Current<'_>>) -> Edit {
         let old = current.map(|c| c.meta.expiry);
@@ -274,7 +284,9 @@ pub(crate) struct Peeked {
 }
 
 impl Operation for Peek {
-    const ANY_KIND: bool = true;
+    fn any_kind(&self) -> bool {
+        true
+    }
 
     fn decide(&mut self, current: Option<&Current<'_>>) -> Edit {
         self.found = current.map(|current| {

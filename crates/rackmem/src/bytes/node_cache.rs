@@ -204,7 +204,13 @@ impl NodeCache {
         match self.sets.read(tag, &mut f) {
             Some(result) => Some(result),
             None if self.mappings.load(Acquire) == 0 => None,
-            None => self.in_page(tag, LocalStatus::Shared, f),
+            None => {
+                let mut result = None;
+                self.in_page(tag, LocalStatus::Shared, &mut |words| {
+                    result = Some(f(words))
+                });
+                result
+            }
         }
     }
 
@@ -217,24 +223,28 @@ impl NodeCache {
         match written {
             Some(result) => result,
             None if self.mappings.load(Acquire) == 0 => None,
-            None => self.in_page(tag, LocalStatus::Modified, run)?,
+            None => {
+                let mut result = None;
+                self.in_page(tag, LocalStatus::Modified, &mut |words| result = run(words));
+                result
+            }
         }
     }
 
-    /// Uses a page's words while the program does not store there.
+    /// Uses a page's words, once, while the program does not store there; or not, if this node may
+    /// not.
     #[cold]
-    fn in_page<R>(
-        &self,
-        tag: Tag,
-        least: LocalStatus,
-        f: impl FnOnce(&[AtomicU64]) -> R,
-    ) -> Option<R> {
+    fn in_page(&self, tag: Tag, least: LocalStatus, f: &mut dyn FnMut(&[AtomicU64])) {
         let valid = |frames: &Frames, page| frames.status(page) != LocalStatus::Invalid;
-        let (frames, page) = self.page(self.page_of(tag, valid)?)?;
+        let page = self.page_of(tag, valid).and_then(|entry| self.page(entry));
+        let Some((frames, page)) = page else {
+            return;
+        };
         let locked = frames.lock(page, Stop::Stores);
-        let used = (locked.status() >= least).then(|| f(frames.block(page)));
+        if locked.status() >= least {
+            f(frames.block(page));
+        }
         locked.show_pinned();
-        used
     }
 
     /// Gives the program's mapping a right to a page, if this node's copy allows it.

@@ -37,6 +37,10 @@ pub(crate) struct Access {
     pub room: u64,
 }
 
+/// What is done with a block's words where they are. The slow path does not know what: a store has
+/// hundreds of such uses, and would have all of this for each.
+type Use<'a> = &'a mut dyn FnMut(&[AtomicU64]);
+
 impl Access {
     /// Gives locks up if they take more than their share of the cache.
     /// Where packets are calls nobody else does.
@@ -67,34 +71,30 @@ impl Access {
         tag: Tag,
         mut f: impl FnMut(&[AtomicU64]) -> R,
     ) -> Result<R, AccessError> {
-        match self.agents.cache.read(tag, &mut f) {
-            Some(result) => Ok(result),
-            None => self.read_miss(tag, f),
+        if let Some(result) = self.agents.cache.read(tag, &mut f) {
+            return Ok(result);
         }
+        let mut result = None;
+        self.read_miss(tag, &mut |words| result = Some(f(words)))?;
+        result.ok_or(AccessError::Interrupted { addr: tag.0 })
     }
 
+    /// `f` has seen the block when this is `Ok`, and counts as it saw it last.
     #[cold]
-    fn read_miss<R>(
-        &self,
-        tag: Tag,
-        mut f: impl FnMut(&[AtomicU64]) -> R,
-    ) -> Result<R, AccessError> {
+    fn read_miss(&self, tag: Tag, f: Use<'_>) -> Result<(), AccessError> {
         coherent(tag)?;
         let mut backoff = Backoff::new(self.patience);
         loop {
-            if let Some(result) = self.agents.cache.read(tag, &mut f) {
-                return Ok(result);
+            if self.agents.cache.read(tag, &mut *f).is_some() {
+                return Ok(());
             }
             self.alive(tag)?;
             let done = match self.plan(tag, false) {
-                Plan::Begin(purpose, reserved) => self.fetch(purpose, &reserved, &mut f)?,
+                Plan::Begin(purpose, reserved) => self.fetch(purpose, &reserved, f)?,
                 plan => self.prepare(plan)?,
             };
             match done {
-                Progress::Done(result) => {
-                    self.confirm()?;
-                    return Ok(result);
-                }
+                Progress::Done => return Ok(self.confirm()?),
                 Progress::Again => {}
                 Progress::Contended if backoff.wait() => {}
                 Progress::Contended => return Err(AccessError::Busy { addr: tag.0 }),
@@ -162,34 +162,33 @@ impl Access {
     fn change<R>(&self, tag: Tag, f: impl FnOnce(&[AtomicU64]) -> R) -> Result<R, AccessError> {
         let mut once = Some(f);
         let mut run = |words: &[AtomicU64]| once.take().map(|f| f(words));
-        match self.agents.cache.write(tag, &mut run) {
-            Some(Some(result)) => Ok(result),
-            _ => self.write_miss(tag, run),
+        if let Some(Some(result)) = self.agents.cache.write(tag, &mut run) {
+            return Ok(result);
         }
+        let mut result = None;
+        self.write_miss(tag, &mut |words| result = run(words))?;
+        result.ok_or(AccessError::Interrupted { addr: tag.0 })
     }
 
+    /// `f` has run once when this is `Ok`.
     #[cold]
-    fn write_miss<R>(
-        &self,
-        tag: Tag,
-        mut f: impl FnMut(&[AtomicU64]) -> Option<R>,
-    ) -> Result<R, AccessError> {
+    fn write_miss(&self, tag: Tag, f: Use<'_>) -> Result<(), AccessError> {
         coherent(tag)?;
         let mut backoff = Backoff::new(self.patience);
         loop {
-            if let Some(Some(result)) = self.agents.cache.write(tag, &mut f) {
-                return Ok(result);
+            if self.agents.cache.write(tag, &mut *f).is_some() {
+                return Ok(());
             }
             self.alive(tag)?;
             let done = match self.plan(tag, true) {
-                Plan::Begin(purpose, reserved) => self.fetch(purpose, &reserved, &mut f)?,
+                Plan::Begin(purpose, reserved) => self.fetch(purpose, &reserved, f)?,
                 plan => self.prepare(plan)?,
             };
             match done {
                 // The grant may be of an epoch that is over; nobody has what was written then.
-                Progress::Done(Some(result)) if self.confirm().is_ok() => return Ok(result),
-                Progress::Done(Some(_)) => return Err(AccessError::Interrupted { addr: tag.0 }),
-                Progress::Done(None) | Progress::Again => {}
+                Progress::Done if self.confirm().is_ok() => return Ok(()),
+                Progress::Done => return Err(AccessError::Interrupted { addr: tag.0 }),
+                Progress::Again => {}
                 Progress::Contended if backoff.wait() => {}
                 Progress::Contended => return Err(AccessError::Busy { addr: tag.0 }),
             }
@@ -210,6 +209,7 @@ impl Access {
                 Shown::Refused(os) => return Err(AccessError::NotShown { addr: tag.0, os }),
             }
             self.alive(tag)?;
+            let mut shown = Shown::No;
             let done = match cache.strays(tag) {
                 true => match self.pending.reserve(cache, tag) {
                     Some(reserved) => self.prepare(Plan::Evict(reserved))?,
@@ -218,16 +218,16 @@ impl Access {
                 false => match self.plan(tag, cache.asks(tag, writes)) {
                     Plan::Begin(purpose, reserved) => {
                         let (entry, granted) = (reserved.entry, Granted::by(purpose));
-                        self.fetch(purpose, &reserved, |_| {
-                            cache.show_locked(entry, writes, granted)
+                        self.fetch(purpose, &reserved, &mut |_| {
+                            shown = cache.show_locked(entry, writes, granted);
                         })?
                     }
                     plan => self.prepare(plan)?,
                 },
             };
             match done {
-                Progress::Done(Shown::Yes) if self.standing.holds() => return Ok(()),
-                Progress::Done(_) | Progress::Again => {}
+                Progress::Done if shown == Shown::Yes && self.standing.holds() => return Ok(()),
+                Progress::Done | Progress::Again => {}
                 Progress::Contended if backoff.wait() => {}
                 Progress::Contended => return Err(AccessError::Busy { addr: tag.0 }),
             }
@@ -408,7 +408,7 @@ impl Access {
     }
 
     /// The plans that only make room.
-    fn prepare<R>(&self, plan: Plan<'_>) -> Result<Progress<R>, AccessError> {
+    fn prepare(&self, plan: Plan<'_>) -> Result<Progress, AccessError> {
         match plan {
             Plan::Evict(reserved) => self.evict(&reserved).map(|done| match done {
                 true => {
@@ -423,12 +423,12 @@ impl Access {
 
     /// Brings a block or the right to write to it; `f` sees it before anyone can take it away
     /// again.
-    fn fetch<R>(
+    fn fetch(
         &self,
         purpose: Purpose,
         reserved: &Reservation<'_>,
-        f: impl FnMut(&[AtomicU64]) -> R,
-    ) -> Result<Progress<R>, AccessError> {
+        f: Use<'_>,
+    ) -> Result<Progress, AccessError> {
         let mut slot = self.requesters.borrow()?;
         let mut beside = self.make_room(&slot, purpose, reserved);
         let (then, used) = self.event(&mut slot, (purpose, reserved), &mut beside, f);
@@ -439,7 +439,7 @@ impl Access {
         }
         let used = used.map(|used| used.unwrap_or_else(|panic| resume_unwind(panic)));
         match (then, used) {
-            (Then::Done, Some(result)) => Ok(Progress::Done(result)),
+            (Then::Done, Some(())) => Ok(Progress::Done),
             (Then::BackOff, _) => Ok(Progress::Contended),
             (Then::Done | Then::Again | Then::Relook, _) => Ok(Progress::Again),
             (then, _) => Err(self.fatal(then, reserved.tag)),
@@ -464,14 +464,13 @@ impl Access {
     /// Carries out what the engine says about an event with a reserved entry, while another block
     /// leaves beside it. The event ends also when `f` panics: the block may be the only copy, and
     /// its entry is locked in the whole rack.
-    #[inline]
-    fn event<R>(
+    fn event(
         &self,
         slot: &mut Slot,
         (purpose, reserved): (Purpose, &Reservation<'_>),
         beside: &mut Option<Leaving<'_>>,
-        mut f: impl FnMut(&[AtomicU64]) -> R,
-    ) -> (Then, Option<std::thread::Result<R>>) {
+        f: Use<'_>,
+    ) -> (Then, Option<std::thread::Result<()>>) {
         let (cache, tag, entry) = (&self.agents.cache, reserved.tag, reserved.entry);
         let (block, bytes) = match purpose.fetches() {
             true => {
@@ -533,7 +532,7 @@ impl Access {
         let mut slot = self.requesters.borrow()?;
         while let Some(purpose) = Purpose::to_evict(self.agents.cache.status(reserved.entry)) {
             match self
-                .event(&mut slot, (purpose, reserved), &mut None, |_| ())
+                .event(&mut slot, (purpose, reserved), &mut None, &mut |_| ())
                 .0
             {
                 Then::Done => return Ok(true),
@@ -639,8 +638,8 @@ pub(crate) fn coherent(tag: Tag) -> Result<(), AccessError> {
 }
 
 /// What a step of the slow path came to.
-enum Progress<R> {
-    Done(R),
+enum Progress {
+    Done,
     Again,
     Contended,
 }

@@ -8,6 +8,10 @@ use crate::memory::{Access, Memory, MemoryError};
 use crate::store::Db;
 use crate::store::lock::Scope;
 
+/// What a change of both does.
+type Change<'a, M> =
+    &'a mut dyn FnMut(&mut Collection<'_, M>, &mut Collection<'_, M>) -> Result<()>;
+
 /// What is known of a collection while nothing of its bucket is borrowed.
 struct Known {
     existed: bool,
@@ -29,9 +33,14 @@ impl<M: Memory> Db<'_, M> {
         self.together(&keys, Access::Write, |db| {
             let mut patience = db.core.patience();
             loop {
-                match db.try_both(keys, kind, &mut f) {
+                let mut done = None;
+                let mut once = |one: &mut Collection<'_, M>, other: &mut Collection<'_, M>| {
+                    done = Some(f(one, other)?);
+                    Ok(())
+                };
+                match db.try_both(keys, kind, &mut once) {
                     Err(error) if error.is_node_lost() => db.mend_both(keys, error)?,
-                    done => return done,
+                    tried => return tried.and_then(|()| done.ok_or_else(|| db.core.busy())),
                 }
                 patience.pause()?;
             }
@@ -73,15 +82,10 @@ impl<M: Memory> Db<'_, M> {
         })
     }
 
-    fn try_both<R>(
-        &self,
-        keys: [&[u8]; 2],
-        kind: Kind,
-        f: &mut impl FnMut(&mut Collection<'_, M>, &mut Collection<'_, M>) -> Result<R>,
-    ) -> Result<R> {
+    fn try_both(&self, keys: [&[u8]; 2], kind: Kind, f: Change<'_, M>) -> Result<()> {
         let core = self.core;
         let [mut first, mut second] = [self.known(keys[0], kind)?, self.known(keys[1], kind)?];
-        let done = f(&mut first, &mut second)?;
+        f(&mut first, &mut second)?;
         let mut fresh = first.store()?;
         match second.store() {
             Ok(more) => fresh.extend(more),
@@ -109,7 +113,7 @@ impl<M: Memory> Db<'_, M> {
         {
             core.release(self.scope, place.addr, place.len)?;
         }
-        Ok(done)
+        Ok(())
     }
 
     fn put(&self, key: &[u8], found: &Collection<'_, M>, head: &[u8]) -> Result<()> {

@@ -136,8 +136,13 @@ impl<M: Memory> Collection<'_, M> {
     }
 
     /// Shows `f` keys and values from a position on, until it says `false`.
-    pub fn walk(&self, tree: usize, from: u64, f: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
-        self.trees[tree].walk(self.core, from, f)
+    pub fn walk(
+        &self,
+        tree: usize,
+        from: u64,
+        mut f: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<()> {
+        self.trees[tree].walk(self.core, from, &mut f)
     }
 
     /// The same from a position downwards.
@@ -145,9 +150,9 @@ impl<M: Memory> Collection<'_, M> {
         &self,
         tree: usize,
         from: u64,
-        f: impl FnMut(&[u8], &[u8]) -> bool,
+        mut f: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<()> {
-        self.trees[tree].walk_back(self.core, from, f)
+        self.trees[tree].walk_back(self.core, from, &mut f)
     }
 
     /// Sets the value of a key; says the old one.
@@ -223,8 +228,12 @@ impl Put<'_> {
 }
 
 impl Operation for Update<'_> {
-    const ANY_KIND: bool = true;
-    const KEEPS_NODES: bool = true;
+    fn any_kind(&self) -> bool {
+        true
+    }
+    fn keeps_nodes(&self) -> bool {
+        true
+    }
 
     fn decide(&mut self, _: Option<&Current<'_>>) -> Edit {
         self.0.edit()
@@ -236,7 +245,9 @@ impl Operation for Update<'_> {
 }
 
 impl Operation for Overwrite<'_> {
-    const ANY_KIND: bool = true;
+    fn any_kind(&self) -> bool {
+        true
+    }
 
     fn decide(&mut self, _: Option<&Current<'_>>) -> Edit {
         self.0.edit()
@@ -246,6 +257,11 @@ impl Operation for Overwrite<'_> {
         self.0.payload()
     }
 }
+
+/// What a look at a collection does; `None`: there is none.
+type Look<'a, M> = &'a mut dyn FnMut(Option<&Collection<'_, M>>) -> Result<()>;
+/// What a change of a collection does.
+type Change<'a, M> = &'a mut dyn FnMut(&mut Collection<'_, M>) -> Result<()>;
 
 impl<'a, M: Memory> Db<'a, M> {
     /// Shows `f` a collection, which may run several times. `None`: there is no such key.
@@ -258,10 +274,20 @@ impl<'a, M: Memory> Db<'a, M> {
         kind: Kind,
         mut f: impl FnMut(&Collection<'_, M>) -> Result<R>,
     ) -> Result<Option<R>> {
+        let mut seen = None;
+        self.show(key, kind, &mut |found| {
+            seen = found.map(&mut f).transpose()?;
+            Ok(())
+        })?;
+        Ok(seen)
+    }
+
+    /// [`Db::view`], once for all who look.
+    fn show(&self, key: &[u8], kind: Kind, f: Look<'_, M>) -> Result<()> {
         let id = self.id(key)?;
         self.core.reading_key(self.scope, id.hash, |bucket| {
             let found = bucket.collection(&id, kind)?;
-            found.existed.then(|| f(&found)).transpose()
+            f(found.existed.then_some(&found))
         })
     }
 
@@ -277,11 +303,21 @@ impl<'a, M: Memory> Db<'a, M> {
         kind: Kind,
         mut f: impl FnMut(&mut Collection<'_, M>) -> Result<R>,
     ) -> Result<R> {
+        let mut done = None;
+        self.alter(key, kind, &mut |found| {
+            done = Some(f(found)?);
+            Ok(())
+        })?;
+        done.ok_or_else(|| self.core.busy())
+    }
+
+    /// [`Db::change`], once for all who change something.
+    fn alter(&self, key: &[u8], kind: Kind, f: Change<'_, M>) -> Result<()> {
         let id = self.id(key)?;
         self.core.writing_key(self.scope, id.hash, |bucket| {
             let mut patience = self.core.patience();
             loop {
-                match bucket.change_collection(&id, kind, &mut f) {
+                match bucket.change_collection(&id, kind, f) {
                     Err(error) if error.is_node_lost() => bucket.recover(error)?,
                     done => return done,
                 }
@@ -353,22 +389,17 @@ impl<M: Memory> Bucket<'_, M> {
         self.core.found(kind, &bytes, meta.expiry)
     }
 
-    fn change_collection<R>(
-        &mut self,
-        id: &KeyId<'_>,
-        kind: Kind,
-        f: &mut impl FnMut(&mut Collection<'_, M>) -> Result<R>,
-    ) -> Result<R> {
+    fn change_collection(&mut self, id: &KeyId<'_>, kind: Kind, f: Change<'_, M>) -> Result<()> {
         let (core, scope) = (self.core, self.scope());
         // What a flush ends after this look is ended after the change: the old nodes are not freed
         // under it.
         self.flushes()?;
         let mut found = self.collection(id, kind)?;
         let expiry = found.expiry;
-        let done = f(&mut found)?;
+        f(&mut found)?;
         let same = found.expiry == expiry || !found.existed;
         if same && !found.trees.iter().any(|tree| tree.changed) {
-            return Ok(done);
+            return Ok(());
         }
         let fresh = found.store()?;
         scope.note_nodes(&fresh);
@@ -391,7 +422,7 @@ impl<M: Memory> Bucket<'_, M> {
         for place in trees.iter().flat_map(|tree| &tree.freed) {
             core.release(scope, place.addr, place.len)?;
         }
-        Ok(done)
+        Ok(())
     }
 }
 

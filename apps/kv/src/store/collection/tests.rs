@@ -61,9 +61,10 @@ impl Shelf {
             into.push((key.to_vec(), value.to_vec()));
             true
         };
-        tree.walk(self, 0, |k, v| note(&mut forth, k, v)).unwrap();
+        tree.walk(self, 0, &mut |k, v| note(&mut forth, k, v))
+            .unwrap();
         let last = tree.count().saturating_sub(1);
-        tree.walk_back(self, last, |k, v| note(&mut back, k, v))
+        tree.walk_back(self, last, &mut |k, v| note(&mut back, k, v))
             .unwrap();
         back.reverse();
         assert_eq!(forth, back);

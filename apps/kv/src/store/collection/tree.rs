@@ -53,14 +53,14 @@ impl From<Child> for Tree {
 }
 
 /// Shows `f` a node.
-fn peek<R>(link: &Link, nodes: &impl Nodes, f: impl FnOnce(&Node) -> Result<R>) -> Result<R> {
+fn peek<R>(link: &Link, nodes: &dyn Nodes, f: impl FnOnce(&Node) -> Result<R>) -> Result<R> {
     match link {
         Link::Here(node) => f(node),
         Link::Stored(place) => f(&fetch(*place, nodes)?),
     }
 }
 
-fn fetch(place: Place, nodes: &impl Nodes) -> Result<Node> {
+fn fetch(place: Place, nodes: &dyn Nodes) -> Result<Node> {
     let node = Node::decode(&nodes.load(place)?)?;
     match node.level() == place.level {
         true => Ok(node),
@@ -91,7 +91,7 @@ fn by_index(children: &[Child], mut index: u64, end: bool) -> (usize, u64) {
 /// The node to be changed, which is made one that is here only.
 fn touch<'a>(
     child: &'a mut Child,
-    nodes: &impl Nodes,
+    nodes: &dyn Nodes,
     freed: &mut Vec<Place>,
 ) -> Result<&'a mut Node> {
     if let Link::Stored(place) = child.link {
@@ -117,8 +117,8 @@ impl Tree {
     }
 
     /// The value of a key.
-    pub fn get(&self, nodes: &impl Nodes, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        fn get(link: &Link, nodes: &impl Nodes, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn get(&self, nodes: &dyn Nodes, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        fn get(link: &Link, nodes: &dyn Nodes, key: &[u8]) -> Result<Option<Vec<u8>>> {
             peek(link, nodes, |node| match node {
                 Node::Leaf(leaf) => {
                     let found = leaf.find(key).1.filter(|entry| entry.key == key);
@@ -133,8 +133,8 @@ impl Tree {
     }
 
     /// How many keys are lower, and whether this one is there.
-    pub fn rank(&self, nodes: &impl Nodes, key: &[u8]) -> Result<(u64, bool)> {
-        fn rank(link: &Link, nodes: &impl Nodes, key: &[u8], before: u64) -> Result<(u64, bool)> {
+    pub fn rank(&self, nodes: &dyn Nodes, key: &[u8]) -> Result<(u64, bool)> {
+        fn rank(link: &Link, nodes: &dyn Nodes, key: &[u8], before: u64) -> Result<(u64, bool)> {
             peek(link, nodes, |node| match node {
                 Node::Leaf(leaf) => {
                     let (index, entry) = leaf.find(key);
@@ -151,9 +151,9 @@ impl Tree {
     }
 
     /// Key and value at a position.
-    pub fn at(&self, nodes: &impl Nodes, index: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+    pub fn at(&self, nodes: &dyn Nodes, index: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         let mut found = None;
-        self.walk(nodes, index, |key, value| {
+        self.walk(nodes, index, &mut |key, value| {
             found = Some((key.to_vec(), value.to_vec()));
             false
         })?;
@@ -163,15 +163,15 @@ impl Tree {
     /// Shows `f` keys and values from a position on, until it says `false`.
     pub fn walk(
         &self,
-        nodes: &impl Nodes,
+        nodes: &dyn Nodes,
         from: u64,
-        mut f: impl FnMut(&[u8], &[u8]) -> bool,
+        f: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<()> {
         fn walk(
             child: &Child,
-            nodes: &impl Nodes,
+            nodes: &dyn Nodes,
             skip: u64,
-            f: &mut impl FnMut(&[u8], &[u8]) -> bool,
+            f: &mut dyn FnMut(&[u8], &[u8]) -> bool,
         ) -> Result<bool> {
             peek(&child.link, nodes, |node| match node {
                 Node::Leaf(leaf) => {
@@ -191,7 +191,7 @@ impl Tree {
             })
         }
         if from < self.count() {
-            walk(&self.root, nodes, from, &mut f)?;
+            walk(&self.root, nodes, from, f)?;
         }
         Ok(())
     }
@@ -199,15 +199,15 @@ impl Tree {
     /// The same from a position downwards.
     pub fn walk_back(
         &self,
-        nodes: &impl Nodes,
+        nodes: &dyn Nodes,
         from: u64,
-        mut f: impl FnMut(&[u8], &[u8]) -> bool,
+        f: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<()> {
         fn walk(
             child: &Child,
-            nodes: &impl Nodes,
+            nodes: &dyn Nodes,
             from: u64,
-            f: &mut impl FnMut(&[u8], &[u8]) -> bool,
+            f: &mut dyn FnMut(&[u8], &[u8]) -> bool,
         ) -> Result<bool> {
             peek(&child.link, nodes, |node| match node {
                 Node::Leaf(leaf) => {
@@ -227,13 +227,13 @@ impl Tree {
             })
         }
         if self.count() != 0 {
-            walk(&self.root, nodes, from.min(self.count() - 1), &mut f)?;
+            walk(&self.root, nodes, from.min(self.count() - 1), f)?;
         }
         Ok(())
     }
 
     /// Sets the value of a key; says the old one.
-    pub fn put(&mut self, nodes: &impl Nodes, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn put(&mut self, nodes: &dyn Nodes, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>> {
         let (index, there) = self.rank(nodes, key)?;
         if !there {
             self.change(nodes, Spot::ByKey, key, value)?;
@@ -247,12 +247,12 @@ impl Tree {
     }
 
     /// Puts an entry before the one at `index`. For trees whose entries are found by position only.
-    pub fn insert(&mut self, nodes: &impl Nodes, index: u64, value: &[u8]) -> Result<()> {
+    pub fn insert(&mut self, nodes: &dyn Nodes, index: u64, value: &[u8]) -> Result<()> {
         self.change(nodes, Spot::At(index.min(self.count())), &[], value)
     }
 
     /// Sets the value at a position, if there is one.
-    pub fn set(&mut self, nodes: &impl Nodes, index: u64, value: &[u8]) -> Result<bool> {
+    pub fn set(&mut self, nodes: &dyn Nodes, index: u64, value: &[u8]) -> Result<bool> {
         let Some((key, _)) = self.at(nodes, index)? else {
             return Ok(false);
         };
@@ -261,7 +261,7 @@ impl Tree {
     }
 
     /// Takes a key out; says its value.
-    pub fn remove(&mut self, nodes: &impl Nodes, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn remove(&mut self, nodes: &dyn Nodes, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let (index, there) = self.rank(nodes, key)?;
         if !there {
             return Ok(None);
@@ -271,7 +271,7 @@ impl Tree {
         Ok(old)
     }
 
-    fn change(&mut self, nodes: &impl Nodes, spot: Spot, key: &[u8], value: &[u8]) -> Result<()> {
+    fn change(&mut self, nodes: &dyn Nodes, spot: Spot, key: &[u8], value: &[u8]) -> Result<()> {
         if key.len().saturating_add(value.len()) > crate::MAX_VALUE {
             return Err(Error::ValueTooLong);
         }
@@ -298,7 +298,7 @@ impl Tree {
     }
 
     /// Takes out what is at these positions.
-    pub fn cut(&mut self, nodes: &impl Nodes, range: Range<u64>) -> Result<()> {
+    pub fn cut(&mut self, nodes: &dyn Nodes, range: Range<u64>) -> Result<()> {
         let range = range.start..range.end.min(self.count());
         if range.is_empty() {
             return Ok(());
@@ -320,7 +320,7 @@ impl Tree {
     }
 
     /// All nodes that are stored.
-    pub fn places(&self, nodes: &impl Nodes) -> Result<Vec<Place>> {
+    pub fn places(&self, nodes: &dyn Nodes) -> Result<Vec<Place>> {
         let mut places = Vec::new();
         release(&self.root, nodes, &mut places)?;
         Ok(places)
@@ -330,7 +330,7 @@ impl Tree {
     /// one: whether there were any. `fresh` gets what was stored, also when it fails.
     pub fn renew(
         &mut self,
-        nodes: &impl Nodes,
+        nodes: &dyn Nodes,
         there: &impl Fn(u64) -> bool,
         fresh: &mut Vec<Place>,
     ) -> Result<bool> {
@@ -338,8 +338,8 @@ impl Tree {
     }
 
     /// The same entries in nodes that have yet to be stored.
-    pub fn duplicate(&self, nodes: &impl Nodes) -> Result<Tree> {
-        fn duplicate(child: &Child, nodes: &impl Nodes) -> Result<Child> {
+    pub fn duplicate(&self, nodes: &dyn Nodes) -> Result<Tree> {
+        fn duplicate(child: &Child, nodes: &dyn Nodes) -> Result<Child> {
             let mut copy = child.clone();
             if let Node::Inner { children, .. } = touch(&mut copy, nodes, &mut Vec::new())? {
                 for child in children {
@@ -355,7 +355,7 @@ impl Tree {
     /// gets what was stored, also when it fails.
     pub fn store(
         &mut self,
-        nodes: &impl Nodes,
+        nodes: &dyn Nodes,
         inline: usize,
         fresh: &mut Vec<Place>,
     ) -> Result<()> {
@@ -380,7 +380,7 @@ impl Child {
 
 fn renew(
     child: &mut Child,
-    nodes: &impl Nodes,
+    nodes: &dyn Nodes,
     there: &impl Fn(u64) -> bool,
     (fresh, freed): (&mut Vec<Place>, &mut Vec<Place>),
 ) -> Result<bool> {
@@ -414,7 +414,7 @@ fn renew(
 /// Puts an entry below a child. What it had too much is returned, to stand behind it.
 fn put(
     child: &mut Child,
-    nodes: &impl Nodes,
+    nodes: &dyn Nodes,
     freed: &mut Vec<Place>,
     spot: Spot,
     key: &[u8],
@@ -501,7 +501,7 @@ fn split_inner(children: &mut Vec<Child>, appended: bool, level: u8) -> Vec<Chil
 /// Takes out a part of what is below a child, not all of it.
 fn cut(
     child: &mut Child,
-    nodes: &impl Nodes,
+    nodes: &dyn Nodes,
     freed: &mut Vec<Place>,
     range: Range<u64>,
 ) -> Result<()> {
@@ -545,7 +545,7 @@ fn cut(
 fn join(
     children: &mut Vec<Child>,
     i: usize,
-    nodes: &impl Nodes,
+    nodes: &dyn Nodes,
     freed: &mut Vec<Place>,
     level: u8,
 ) -> Result<()> {
@@ -586,7 +586,7 @@ fn join(
 }
 
 /// Notes all stored nodes below and including a child.
-fn release(child: &Child, nodes: &impl Nodes, places: &mut Vec<Place>) -> Result<()> {
+fn release(child: &Child, nodes: &dyn Nodes, places: &mut Vec<Place>) -> Result<()> {
     if let Link::Stored(place) = child.link {
         places.push(place);
         if place.level == 0 {
@@ -601,7 +601,7 @@ fn release(child: &Child, nodes: &impl Nodes, places: &mut Vec<Place>) -> Result
     })
 }
 
-fn store(child: &mut Child, nodes: &impl Nodes, fresh: &mut Vec<Place>) -> Result<()> {
+fn store(child: &mut Child, nodes: &dyn Nodes, fresh: &mut Vec<Place>) -> Result<()> {
     let Link::Here(node) = &mut child.link else {
         return Ok(());
     };
