@@ -54,7 +54,7 @@ fn a_demo_can_be_stopped_in_the_middle() {
 
 #[test]
 fn a_demo_that_is_stopped_ends_its_processes_and_removes_its_file() {
-    let demo = Running::start(&["demo", "--nodes", "2", "--seconds", "1"]);
+    let demo = Running::start(&["demo", "--built-in", "--nodes", "2", "--seconds", "1"]);
     // The first rack of processes that it starts.
     let name = format!("rackmem-crew-{}-0.toml", demo.id());
     let file = std::env::temp_dir().join(name);

@@ -50,6 +50,9 @@ pub struct DemoArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
+    /// Take the built-in graph, a tenth of Debian's, and not this machine's packages
+    #[arg(long)]
+    built_in: bool,
     /// Serve the store of the first rack afterwards, from every node, until Ctrl-C
     #[arg(long)]
     stay: bool,
@@ -80,7 +83,11 @@ pub fn run(args: &DemoArgs, json: bool) -> Result<Ended> {
 
 fn play(args: &DemoArgs, json: bool, stop: &Stop) -> std::result::Result<(), Halt> {
     let show = Show { json };
-    let loaded = packages::load().map_err(|error| {
+    let load = match args.built_in {
+        true => packages::built_in,
+        false => packages::load,
+    };
+    let loaded = load().map_err(|error| {
         Failure::new(
             format!("package lists: {error}"),
             "repair them with `apt-get update`, then try again",
