@@ -47,7 +47,7 @@ fix: toolchain ## Repair what a machine can: format and lints
 
 clean: ## Remove everything that was built, the tests' Python environment included
 	@cargo clean
-	@rm -rf target fuzz/target fuzz/corpus fuzz/artifacts
+	@rm -rf target fuzz/corpus fuzz/artifacts
 
 # The switch in the kernel (`rackmem switch --xdp`) takes clang to build; without it everything else is there.
 HAS_XDP := $(and $(shell command -v clang),$(wildcard /usr/include/bpf/bpf_helpers.h))

@@ -5,7 +5,6 @@
 //! its program compiled, or compiles it then, and what does not compile fails there.
 
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::Instant;
 
 use crate::workspace::Workspace;
@@ -31,26 +30,13 @@ const BUILDS: &[Build] = &[
         command: races::build_under_miri,
     },
     Build {
-        name: "fuzz driver",
-        command: fuzz::build_driver_tests,
-    },
-    Build {
         name: "libFuzzer",
         command: fuzz::build_libfuzzer,
     },
 ];
 
-/// Does `work`, and compiles meanwhile; returns when both are at their end.
-pub fn beside<T>(workspace: &Workspace, work: impl FnOnce() -> T) -> T {
-    thread::scope(|scope| {
-        scope.spawn(|| compile(workspace));
-        let done = work();
-        println!("   the builds for later steps are waited for");
-        done
-    })
-}
-
-fn compile(workspace: &Workspace) {
+/// Compiles all of it.
+pub fn compile(workspace: &Workspace) {
     for Build { name, command } in BUILDS {
         let begin = Instant::now();
         let mut build = process::nice(&command(workspace), LOWEST);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitStatus;
 
-use crate::process::{self, Output, ProcessError};
+use crate::process::{self, Output, ProcessError, Told};
 use crate::step::Verdict;
 use crate::tally::{SKIPPED, Tally, is_skip, is_summary};
 
@@ -72,6 +72,30 @@ impl Counting {
         };
         self.tally += Tally::FAIL;
         self.failed.push(format!("{program} {why}"));
+    }
+
+    /// A program of tests that has ended.
+    pub fn of(told: Told) -> Counting {
+        let mut counting = Counting::default();
+        for (of, line) in &told.lines {
+            counting.read(*of, line);
+        }
+        counting.ended(&told.name, told.how);
+        counting
+    }
+
+    /// A program that was to run a test has ended: that it did.
+    pub fn has_run(&mut self, program: &str) {
+        if self.tally == Tally::default() {
+            self.tally += Tally::FAIL;
+            self.failed.push(format!("{program} has run no test"));
+        }
+    }
+
+    /// Something was not run, and why.
+    pub fn skip(&mut self, why: &str) {
+        self.tally += Tally::SKIP;
+        self.skipped.push(format!("{SKIPPED}{why}"));
     }
 
     /// Takes what another one has read.

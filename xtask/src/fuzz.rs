@@ -1,7 +1,6 @@
 //! Runs the fuzz targets: on any machine by their stable driver,
 //! and by cargo-fuzz where it is installed.
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::Failure;
@@ -12,62 +11,32 @@ use crate::workspace::{Workspace, cargo};
 /// Seconds a target gets in `cargo xtask test`, for each of the two drivers.
 const SHORT_RUN: &str = "5";
 
-/// Where the fuzz targets are; a workspace of its own, since libFuzzer needs a nightly compiler.
-const MANIFEST: &str = "fuzz/Cargo.toml";
-
 /// `cargo xtask fuzz`: the options go to the driver, which knows the targets.
 pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure> {
-    let status = in_fuzz(workspace, "run")
-        .args(["--release", "--bin", "stable", "--"])
+    let status = workspace
+        .command(cargo())
+        .args(["run", "--profile", "fuzz", "--package", "rackmem-fuzz"])
+        .args(["--bin", "stable", "--"])
         .args(arguments)
         .status()
         .map_err(|error| format!("cargo did not start: {error}"))?;
     Ok(status.success())
 }
 
-/// The lints of the fuzz workspace.
-pub fn lints(workspace: &Workspace) -> Verdict {
-    let mut command = in_fuzz(workspace, "clippy");
-    command.args(["--all-targets", "--", "-D", "warnings"]);
-    step::holds(command)
-}
-
-/// The tests of the targets and of the stable driver: a guard that never strikes guards nothing.
-pub fn driver_tests(workspace: &Workspace) -> Verdict {
-    step::after_build(build_driver_tests(workspace), || {
-        step::counted(tests_of_driver(workspace))
-    })
-}
-
-/// What compiles the tests of the driver; the driver's own parts are most of it.
-pub fn build_driver_tests(workspace: &Workspace) -> Command {
-    let mut command = tests_of_driver(workspace);
-    command.arg("--no-run");
-    command
-}
-
-fn tests_of_driver(workspace: &Workspace) -> Command {
-    let mut command = in_fuzz(workspace, "test");
-    command.args(["--lib", "--bin", "stable"]);
-    command
-}
-
 /// Every target for a short while, with a fixed seed so that a failure repeats.
 pub fn short_run(workspace: &Workspace) -> Verdict {
-    let mut build = in_fuzz(workspace, "build");
-    build.args(["--bin", "stable"]);
     let run = |target: &str| {
         let mut command = driver(workspace);
         command.args(["--target", target, "--seconds", SHORT_RUN, "--seed", "1"]);
         command
     };
-    step::after_build(build, || match targets(workspace, run) {
+    match targets(workspace, run) {
         Ok(commands) => step::all_counted(commands),
         Err(failure) => Verdict::Failed(failure),
-    })
+    }
 }
 
-/// Every target for a short while under libFuzzer and the address sanitizer.
+/// Every target for a short while under libFuzzer.
 pub fn short_libfuzzer_run(workspace: &Workspace) -> Verdict {
     let mut fuzzer = workspace.command(cargo());
     if !answers(setup::with_tools(
@@ -105,39 +74,31 @@ fn libfuzzer(workspace: &Workspace, target: &str) -> Command {
     command
 }
 
-/// What compiles every target with libFuzzer and the address sanitizer.
+/// What compiles every target with libFuzzer.
 pub fn build_libfuzzer(workspace: &Workspace) -> Command {
     cargo_fuzz(workspace, "build")
 }
 
+/// It runs in the folder of the targets, where cargo finds how they are built for it. Without what
+/// takes half of the time to compile and finds little in some seconds: the address sanitizer, where
+/// miri runs what is unsafe, and a look at each comparison. `cargo fuzz run` has both.
 fn cargo_fuzz(workspace: &Workspace, subcommand: &str) -> Command {
     let mut command = workspace.command("rustup");
     command
+        .current_dir(workspace.root.join("fuzz"))
         .args(["run", "nightly", "cargo", "fuzz", subcommand, "--dev"])
-        .args(["--features", "libfuzzer", "--target-dir"])
-        .arg(target_folder(workspace).join("libfuzzer"));
+        .args(["--sanitizer", "none", "--no-trace-compares"])
+        .args(["--no-default-features", "--features", "libfuzzer"])
+        .arg("--target-dir")
+        .arg(workspace.target.join("fuzz/libfuzzer"));
     setup::with_tools(workspace, &mut command);
     command
 }
 
-/// The stable driver for short runs: quickly built, since building it for speed would take most of
-/// the time.
+/// The stable driver for short runs, as the step that builds all binaries has made it: building it
+/// for speed would take most of the time.
 fn driver(workspace: &Workspace) -> Command {
-    let mut command = in_fuzz(workspace, "run");
-    command.args(["--bin", "stable", "--"]);
-    command
-}
-
-fn in_fuzz(workspace: &Workspace, subcommand: &str) -> Command {
-    let mut command = workspace.command(cargo());
-    command
-        .args([subcommand, "--manifest-path", MANIFEST, "--target-dir"])
-        .arg(target_folder(workspace));
-    command
-}
-
-fn target_folder(workspace: &Workspace) -> PathBuf {
-    workspace.target.join("fuzz")
+    workspace.command(workspace.target.join("debug/stable"))
 }
 
 /// The targets by name, and for each a command.
@@ -148,7 +109,7 @@ fn targets(
     let output = driver(workspace)
         .arg("--list")
         .output()
-        .map_err(|error| format!("cargo did not start: {error}"))?;
+        .map_err(|error| format!("the driver did not start: {error}"))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::step::{self, Action, Step, Verdict};
+use crate::step::{self, Action, Stage, Step, Verdict};
 use crate::workspace::{Workspace, cargo};
-use crate::{Failure, c, fuzz, golden, licences, python, races, setup, tidy, xdp};
+use crate::{Failure, ahead, c, fuzz, golden, licences, python, races, setup, tidy, xdp};
 
 /// The read-only gate. It changes no file of the source tree.
 const VERIFY: &[Step] = &[
@@ -19,14 +19,6 @@ const VERIFY: &[Step] = &[
     Step {
         name: "lints without the switch in the kernel",
         action: Action::Run(xdp::lints_without),
-    },
-    Step {
-        name: "format of the fuzz targets",
-        action: Action::Cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]),
-    },
-    Step {
-        name: "lints of the fuzz targets",
-        action: Action::Run(fuzz::lints),
     },
     Step {
         name: "format of the races",
@@ -98,12 +90,14 @@ const QUICK: &[Step] = &[
     },
 ];
 
-/// What `test` runs after the gate.
+/// What `test` builds after the gate.
+const BUILDS: &[Step] = &[Step {
+    name: "build of the tests",
+    action: Action::Run(xdp::build_tests),
+}];
+
+/// What it runs then: most of it waits, for processes and leases.
 const TESTS: &[Step] = &[
-    Step {
-        name: "build of the tests",
-        action: Action::Run(xdp::build_tests),
-    },
     Step {
         name: "unit, integration and end to end",
         action: Action::Run(xdp::tests),
@@ -111,14 +105,6 @@ const TESTS: &[Step] = &[
     Step {
         name: "the switch in the kernel is among them",
         action: Action::Run(xdp::is_tested),
-    },
-    Step {
-        name: "races: every order of steps",
-        action: Action::Run(races::tests),
-    },
-    Step {
-        name: "races: the same code under miri",
-        action: Action::Run(races::under_miri),
     },
     Step {
         name: "binaries and libraries",
@@ -140,9 +126,13 @@ const TESTS: &[Step] = &[
         name: "the Python package, other versions",
         action: Action::Run(python::other_versions),
     },
+];
+
+/// What takes every processor, and was compiled meanwhile.
+const COMPUTED: &[Step] = &[
     Step {
-        name: "fuzz driver",
-        action: Action::Run(fuzz::driver_tests),
+        name: "races: every order, and miri",
+        action: Action::Run(races::tests),
     },
     Step {
         name: "fuzz, stable driver",
@@ -153,6 +143,24 @@ const TESTS: &[Step] = &[
         action: Action::Run(fuzz::short_libfuzzer_run),
     },
 ];
+
+/// All of `test`.
+const ALL: &[Stage] = &[
+    alone(VERIFY),
+    alone(BUILDS),
+    Stage {
+        steps: TESTS,
+        beside: Some(ahead::compile),
+    },
+    alone(COMPUTED),
+];
+
+const fn alone(steps: &'static [Step]) -> Stage {
+    Stage {
+        steps,
+        beside: None,
+    }
+}
 
 /// Repairs; each may change files.
 const FIXES: &[&[&str]] = &[
@@ -165,20 +173,19 @@ const FIXES: &[&[&str]] = &[
         "--allow-staged",
     ],
     &["fmt", "--all"],
-    &["fmt", "--manifest-path", "fuzz/Cargo.toml"],
     &["fmt", "--manifest-path", "races/Cargo.toml"],
 ];
 
 /// `cargo xtask verify`.
 pub fn verify(workspace: &Workspace, _: &[String]) -> Result<bool, Failure> {
-    Ok(step::run_all(workspace, &[VERIFY]))
+    Ok(step::run_all(workspace, &[alone(VERIFY)]))
 }
 
 /// `cargo xtask test`.
 pub fn test(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure> {
     match arguments {
-        [] => Ok(step::run_all(workspace, &[VERIFY, TESTS])),
-        [quick] if quick == "--quick" => Ok(step::run_all(workspace, &[QUICK])),
+        [] => Ok(step::run_all(workspace, ALL)),
+        [quick] if quick == "--quick" => Ok(step::run_all(workspace, &[alone(QUICK)])),
         _ => Err("test: takes --quick, and nothing else".into()),
     }
 }

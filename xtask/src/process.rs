@@ -106,13 +106,13 @@ pub fn quietly(command: Command, limit: Duration) -> Result<ExitStatus, ProcessE
 /// What a program said, and how it ended.
 pub struct Told {
     pub name: String,
-    pub lines: Vec<String>,
+    pub lines: Vec<(Output, String)>,
     pub how: Result<ExitStatus, ProcessError>,
 }
 
-/// Runs named commands, as many at a time as there are processors, and prints what each has said
-/// when it has ended.
-pub fn side_by_side(commands: Vec<(String, Command)>, limit: Duration) -> Vec<Told> {
+/// Runs named commands, as many at a time as there are processors, until `end` at most. What each
+/// has said is printed when it has ended: whole, whatever is said beside it.
+pub fn side_by_side(commands: Vec<(String, Command)>, end: Instant) -> Vec<Told> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let (queue, told) = (Mutex::new(commands.into_iter()), Mutex::new(Vec::new()));
     thread::scope(|scope| {
@@ -122,12 +122,14 @@ pub fn side_by_side(commands: Vec<(String, Command)>, limit: Duration) -> Vec<To
                 while let Some((name, mut command)) = next() {
                     let mut lines = Vec::new();
                     command.stderr(Stdio::piped());
-                    let how = watch_beating(command, Patience::of_computing(limit), |seen| {
-                        if let Seen::Line(_, line) = seen {
-                            lines.push(line.to_owned());
+                    let left = end.saturating_duration_since(Instant::now());
+                    let how = watch_beating(command, Patience::of_computing(left), |seen| {
+                        if let Seen::Line(of, line) = seen {
+                            lines.push((of, line.to_owned()));
                         }
                     });
-                    println!("   {name}\n{}", lines.join("\n"));
+                    let text: Vec<_> = lines.iter().map(|(_, line)| line.as_str()).collect();
+                    println!("     Running {name}, beside others\n{}", text.join("\n"));
                     let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
                     told.push(Told { name, lines, how });
                 }
@@ -361,11 +363,15 @@ mod tests {
             "kill -KILL $$",
         ];
         let commands = scripts.map(|script| (script.to_owned(), shell(script)));
-        let mut told = side_by_side(commands.into(), Duration::from_secs(20));
+        let end = Instant::now() + Duration::from_secs(20);
+        let mut told = side_by_side(commands.into(), end);
         told.sort_by_key(|told| scripts.iter().position(|script| *script == told.name));
-        told[0].lines.sort();
-        let lines: Vec<_> = told.iter().map(|told| told.lines.join(" ")).collect();
-        assert_eq!(lines, ["a b", "c", "", ""]);
+        told[0].lines.sort_by(|(_, one), (_, other)| one.cmp(other));
+        let lines = told.iter().map(|told| {
+            let lines: Vec<_> = told.lines.iter().map(|(_, line)| line.as_str()).collect();
+            lines.join(" ")
+        });
+        assert_eq!(lines.collect::<Vec<_>>(), ["a b", "c", "", ""]);
         let how = told.iter().map(|told| told.how.as_ref().unwrap().code());
         assert_eq!(how.collect::<Vec<_>>(), [Some(0), Some(3), Some(0), None]);
     }

@@ -1,10 +1,9 @@
 //! The programs of tests that cargo has built, run as cargo runs them: those that only compute
 //! beside those that wait.
 
-use std::collections::VecDeque;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -120,64 +119,32 @@ pub fn run(programs: Vec<Program>, documentation: Command) -> Counting {
     computing.sort_by_key(rank);
     // Cargo tells of them in the order in which they were built.
     waiting.sort_by_key(Program::name);
-    let queue = Mutex::new(VecDeque::from(computing));
-    let sum = Mutex::new(Counting::default());
-    let add = |counting| {
-        sum.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .add(counting)
-    };
-    let next = || {
-        queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop_front()
-    };
+    let beside = |program: &Program| process::nice(&program.command(processors), BESIDE);
+    let beside = (computing.iter()).map(|program| (program.name(), beside(program)));
     let end = Instant::now() + step::LIMIT;
+    let mut sum = Counting::default();
     thread::scope(|scope| {
-        for _ in 0..processors {
-            scope.spawn(|| {
-                while let Some(program) = next() {
-                    let (counting, text) = in_the_background(&program, processors, end);
-                    // Whole, whatever is said beside it.
-                    print!("{text}");
-                    add(counting);
-                }
-            });
-        }
+        let computed = scope.spawn(|| process::side_by_side(beside.collect(), end));
         for program in &waiting {
-            let threads = TESTS_A_PROCESSOR * processors;
-            let name = program.name();
-            println!("     Running {name}");
-            add(in_sight(&name, program.command(threads), end));
+            let command = program.command(TESTS_A_PROCESSOR * processors);
+            sum.add(in_sight(&program.name(), command, end));
         }
-        add(in_sight("documentation", documentation, end));
+        sum.add(in_sight("documentation", documentation, end));
         println!("   the tests that only compute are waited for");
+        let computed = computed.join().unwrap_or_else(|panic| resume_unwind(panic));
+        computed
+            .into_iter()
+            .for_each(|told| sum.add(Counting::of(told)));
     });
-    sum.into_inner().unwrap_or_else(PoisonError::into_inner)
+    sum
 }
 
 /// Runs one, and prints what it says.
 fn in_sight(name: &str, command: Command, end: Instant) -> Counting {
-    let patience = Patience::of_tests(end.saturating_duration_since(Instant::now()));
-    watch(name, command, patience, |line| println!("{line}"))
-}
-
-/// Runs one beside others; what it said is returned.
-fn in_the_background(program: &Program, threads: usize, end: Instant) -> (Counting, String) {
-    let name = program.name();
-    let mut text = format!("     Running {name}, beside others\n");
-    let patience = Patience::of_computing(end.saturating_duration_since(Instant::now()));
-    let command = process::nice(&program.command(threads), BESIDE);
-    let counting = watch(&name, command, patience, |line| {
-        text += line;
-        text.push('\n');
-    });
-    (counting, text)
-}
-
-fn watch(name: &str, command: Command, patience: Patience, print: impl FnMut(&str)) -> Counting {
+    println!("     Running {name}");
     let mut counting = Counting::default();
+    let patience = Patience::of_tests(end.saturating_duration_since(Instant::now()));
+    let print = |line: &str| println!("{line}");
     let how = process::watch_tests(command, patience, print, |of, line| counting.read(of, line));
     counting.ended(name, how);
     counting

@@ -48,10 +48,28 @@ pub fn lints(workspace: &Workspace) -> Verdict {
     step::holds(command)
 }
 
-/// Every scenario and every planted defect. How far an exploration goes is bounded by preemptions,
-/// not by time.
+/// Every scenario and every planted defect, and beside them the tests of the same code under miri,
+/// which looks for undefined behaviour and lets stores come late. How far an exploration goes is
+/// bounded by preemptions, not by time.
 pub fn tests(workspace: &Workspace) -> Verdict {
-    step::after_build(build(workspace), || step::counted(explore(workspace, &[])))
+    let mut commands = vec![("races: explore".to_owned(), explore(workspace, &[]))];
+    let mut asked = nightly(workspace, &["miri", "--version"]);
+    let quiet = asked.stdout(Stdio::null()).stderr(Stdio::null());
+    let has_miri = quiet.status().is_ok_and(|status| status.success());
+    if has_miri {
+        commands.extend(UNDER_MIRI.iter().map(|(package, tests)| {
+            let mut command = miri(workspace, &["--package", package]);
+            command.arg("--").args(*tests);
+            (format!("{package} under miri"), command)
+        }));
+    }
+    step::after_build(build(workspace), || {
+        let mut sum = step::count_all(commands);
+        if !has_miri {
+            sum.skip("cargo miri: rustup +nightly component add miri rust-src");
+        }
+        sum.verdict(Ok(true))
+    })
 }
 
 /// What compiles the scenarios.
@@ -63,33 +81,6 @@ fn explore(workspace: &Workspace, more: &[&str]) -> Command {
     let mut command = in_races(workspace, "test");
     command.args(["--test", "explore"]).args(more);
     command
-}
-
-/// The tests of the same code under miri, which looks for undefined behaviour and lets stores come
-/// late.
-pub fn under_miri(workspace: &Workspace) -> Verdict {
-    let mut asked = nightly(workspace, &["miri", "--version"]);
-    let quiet = asked.stdout(Stdio::null()).stderr(Stdio::null());
-    if !quiet.status().is_ok_and(|status| status.success()) {
-        return Verdict::Skipped(
-            "cargo miri is not installed: rustup +nightly component add miri rust-src".into(),
-        );
-    }
-    let mut counted = None;
-    for (package, tests) in UNDER_MIRI {
-        let mut command = miri(workspace, &["--package", package]);
-        command.arg("--").args(*tests);
-        counted = Some(match (counted, step::counted(command)) {
-            (Some(Verdict::Counted(before)), Verdict::Counted(tally)) => {
-                let mut sum = before;
-                sum += tally;
-                Verdict::Counted(sum)
-            }
-            (Some(failed @ (Verdict::Failed(_) | Verdict::Told(..))), _) => failed,
-            (_, verdict) => verdict,
-        });
-    }
-    counted.unwrap_or_else(|| Verdict::Failed("there is nothing to run".into()))
 }
 
 /// What compiles the tests for miri.

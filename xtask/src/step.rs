@@ -1,10 +1,11 @@
 //! A check as data, and the run of a table of them.
 
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::counting::Counting;
-use crate::process::{self, Output, Patience, Told};
+use crate::process::{self, Patience, Told};
 use crate::tally::Tally;
 use crate::workspace::{Workspace, cargo};
 
@@ -64,17 +65,31 @@ struct Row {
     reasons: Vec<String>,
 }
 
+/// Steps in their order, and what is done beside them.
+pub struct Stage {
+    /// The steps.
+    pub steps: &'static [Step],
+    /// Decides nothing; the next stage waits for it.
+    pub beside: Option<fn(&Workspace)>,
+}
+
 /// Runs every step, whether or not the ones before it held, and prints the totals last.
-pub fn run_all(workspace: &Workspace, tables: &[&[Step]]) -> bool {
-    let steps: Vec<&Step> = tables.iter().flat_map(|table| table.iter()).collect();
-    let all = steps.len();
+pub fn run_all(workspace: &Workspace, stages: &[Stage]) -> bool {
+    let all = stages.iter().map(|stage| stage.steps.len()).sum::<usize>();
     println!("{all} steps; each compiles what it needs, and then has a limit of its own");
-    let rows: Vec<Row> = (steps.into_iter().enumerate())
-        .map(|(nth, step)| {
-            println!("\n── {} of {all}: {}", nth + 1, step.name);
-            run(workspace, step)
-        })
-        .collect();
+    let mut rows = Vec::new();
+    for stage in stages {
+        thread::scope(|scope| {
+            let beside = (stage.beside).map(|beside| scope.spawn(move || beside(workspace)));
+            for step in stage.steps {
+                println!("\n── {} of {all}: {}", rows.len() + 1, step.name);
+                rows.push(run(workspace, step));
+            }
+            if beside.is_some_and(|beside| !beside.is_finished()) {
+                println!("   what is done beside these steps is waited for");
+            }
+        });
+    }
     summarize(&rows)
 }
 
@@ -201,24 +216,27 @@ pub fn counted(mut command: Command) -> Verdict {
     counting.verdict(ended.map(|status| status.success()))
 }
 
-/// The same of several, side by side.
-pub fn all_counted(commands: Vec<(String, Command)>) -> Verdict {
+/// The same of several, side by side: each has to run a test.
+pub fn count_all(commands: Vec<(String, Command)>) -> Counting {
     let mut sum = Counting::default();
-    for Told { name, lines, how } in process::side_by_side(commands, LIMIT) {
-        let mut counting = Counting::default();
-        for line in &lines {
-            counting.read(Output::Standard, line);
-        }
-        counting.ended(&name, how);
+    for told in process::side_by_side(commands, Instant::now() + LIMIT) {
+        let name = told.name.clone();
+        let mut counting = Counting::of(told);
+        counting.has_run(&name);
         sum.add(counting);
     }
-    sum.verdict(Ok(true))
+    sum
+}
+
+/// What came of several that were run side by side.
+pub fn all_counted(commands: Vec<(String, Command)>) -> Verdict {
+    count_all(commands).verdict(Ok(true))
 }
 
 /// Runs commands side by side, of each of which the exit status is the check.
 pub fn all_hold(commands: Vec<(String, Command)>) -> Verdict {
     let (mut tally, mut failed) = (Tally::default(), Vec::new());
-    for Told { name, how, .. } in process::side_by_side(commands, LIMIT) {
+    for Told { name, how, .. } in process::side_by_side(commands, Instant::now() + LIMIT) {
         let why = match how {
             Ok(status) if status.success() => {
                 tally += Tally::PASS;

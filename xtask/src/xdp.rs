@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::step::{self, Verdict};
 use crate::tally::Tally;
 use crate::workspace::{Workspace, cargo};
-use crate::{ahead, programs, setup};
+use crate::{programs, setup};
 
 /// The packages that have the feature `xdp`.
 const OPTIONAL_IN: &[&str] = &[
@@ -57,7 +57,7 @@ pub fn tests(workspace: &Workspace) -> Verdict {
     let mut documentation = workspace.command(cargo());
     documentation.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
     documentation.args(features());
-    ahead::beside(workspace, || programs::run(programs, documentation)).verdict(Ok(true))
+    programs::run(programs, documentation).verdict(Ok(true))
 }
 
 /// The binaries and libraries as the tests have them.

@@ -141,6 +141,12 @@ const LAYERS: &[Layer] = &[
         outside: Some(&["pyo3"]),
     },
     Layer {
+        folder: "fuzz",
+        below: &[WIRE, PROTO, BASELINES, SIM, JOURNAL, RACKMEM, KV],
+        tests: &[],
+        outside: None,
+    },
+    Layer {
         folder: "xtask",
         below: &[HOSTS],
         tests: &[],

@@ -1,5 +1,6 @@
 //! Runs the fuzz targets without libFuzzer: seeded mutations of valid inputs,
 //! with a guard on time and memory.
+#![allow(clippy::print_stdout, reason = "a program that talks to a person")]
 
 mod guard;
 mod mutate;
