@@ -94,8 +94,10 @@ always int answer_item(struct xdp_md *ctx, const struct home *home, void *frame)
 	within &= SHELF_SLAB - LINE;
 	const __u64 *version_at = (const void *)slab + within;
 	__u64 writes = 0;
-	if (PLANT == 11)
+	if (PLANT == 11) {
 		writes = load(region.row + SHELF_WRITES);
+		linger();
+	}
 	__u64 version = load(version_at);
 	in_order();
 	if (PLANT != 8 && version & 1)

@@ -20,6 +20,13 @@
 #define PLANT 0
 #endif
 
+/// What a planted difference that lets a writer in for a nanosecond does there, so that one beside gets in on every machine.
+always void linger(void)
+{
+	for (int turn = 0; turn < 3000; turn++)
+		asm volatile("" ::: "memory");
+}
+
 #define LINE 64
 #define OFFSET_BITS 45
 #define CONTRACT_COHERENT 0

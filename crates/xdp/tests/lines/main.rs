@@ -415,7 +415,11 @@ fn beside_changes(host: &mut Host, reads: u32) -> u32 {
         host.lines.make(0, 64, 1);
     }
     let config = AtomicU32::new(host.lines.config(0));
-    let change = |lines: &mut Lines, _| {
+    let change = |lines: &mut Lines, nth: u64| {
+        // For about as long as a read takes: half of them are of a config that there still is.
+        for _ in 0..nth % 256 {
+            std::hint::spin_loop();
+        }
         lines.step(0, Change::Fence);
         let number = lines.config(0);
         config.store(number, Release);
