@@ -93,6 +93,50 @@ impl<M: Memory> Scope<'_, M> {
     }
 }
 
+/// The bucket that an operation is about.
+#[derive(Clone, Copy)]
+enum Place {
+    Bucket(usize),
+    /// The one where the key with this hash belongs.
+    Key(u64),
+}
+
+impl Place {
+    /// Its number, as far as these slabs know.
+    #[inline]
+    fn guess<M: Memory>(self, slabs: &Slabs<M>) -> usize {
+        match self {
+            Place::Bucket(number) => number,
+            Place::Key(hash) => slabs.guess(hash),
+        }
+    }
+
+    /// Its number among buckets that are held.
+    fn among<M: Memory>(self, held: &Held<'_, M>) -> Result<usize> {
+        match self {
+            Place::Bucket(number) => Ok(number),
+            Place::Key(hash) => held.owner(hash),
+        }
+    }
+
+    /// The hash of the key that has to be there.
+    #[inline]
+    fn key(self) -> Option<u64> {
+        match self {
+            Place::Bucket(_) => None,
+            Place::Key(hash) => Some(hash),
+        }
+    }
+
+    /// A hash that belongs there.
+    fn hash(self) -> u64 {
+        match self {
+            Place::Bucket(number) => number as u64,
+            Place::Key(hash) => hash,
+        }
+    }
+}
+
 /// Why an operation has not been done in a bucket, or was begun there and failed.
 pub(super) enum Missed {
     /// It failed.
@@ -132,22 +176,9 @@ impl<M: Memory> Core<M> {
         &self,
         scope: Scope<'_, M>,
         bucket: usize,
-        mut f: impl FnMut(&Bucket<'_, M>) -> Result<R>,
+        f: impl FnMut(&Bucket<'_, M>) -> Result<R>,
     ) -> Result<R> {
-        if let Some(held) = scope.0 {
-            return self.reading_held(held, bucket, &mut f);
-        }
-        let mut patience = self.patience();
-        loop {
-            let missed = match self.try_enter(&self.buckets.used(), bucket, None, Access::Read) {
-                Err(missed) => missed,
-                Ok(inside) => match f(&inside) {
-                    Err(error) => Missed::Failed(error),
-                    done => return done,
-                },
-            };
-            self.after_reading(missed, bucket, bucket as u64, &mut patience)?;
-        }
+        self.reading_in(scope, Place::Bucket(bucket), f)
     }
 
     /// The same in the bucket of a key.
@@ -156,16 +187,26 @@ impl<M: Memory> Core<M> {
         &self,
         scope: Scope<'_, M>,
         hash: u64,
+        f: impl FnMut(&Bucket<'_, M>) -> Result<R>,
+    ) -> Result<R> {
+        self.reading_in(scope, Place::Key(hash), f)
+    }
+
+    #[inline]
+    fn reading_in<R>(
+        &self,
+        scope: Scope<'_, M>,
+        place: Place,
         mut f: impl FnMut(&Bucket<'_, M>) -> Result<R>,
     ) -> Result<R> {
         if let Some(held) = scope.0 {
-            return self.reading_held(held, held.owner(hash)?, &mut f);
+            return self.reading_held(held, place.among(held)?, &mut f);
         }
         let mut patience = self.patience();
         loop {
             let slabs = self.buckets.used();
-            let bucket = slabs.guess(hash);
-            let missed = match self.try_enter(&slabs, bucket, Some(hash), Access::Read) {
+            let bucket = place.guess(&slabs);
+            let missed = match self.try_enter(&slabs, bucket, place.key(), Access::Read) {
                 Err(missed) => missed,
                 Ok(inside) => match f(&inside) {
                     Err(error) => Missed::Failed(error),
@@ -173,7 +214,7 @@ impl<M: Memory> Core<M> {
                 },
             };
             drop(slabs);
-            self.after_reading(missed, bucket, hash, &mut patience)?;
+            self.after_reading(missed, bucket, place.hash(), &mut patience)?;
         }
     }
 
@@ -219,17 +260,7 @@ impl<M: Memory> Core<M> {
         bucket: usize,
         f: impl FnOnce(&mut Bucket<'_, M>) -> Result<R>,
     ) -> Result<R> {
-        if let Some(held) = scope.0 {
-            return f(&mut held.bucket(bucket, Access::Write)?);
-        }
-        let mut patience = self.patience();
-        loop {
-            let missed = match self.try_enter(&self.buckets.used(), bucket, None, Access::Write) {
-                Err(missed) => missed,
-                Ok(mut inside) => return f(&mut inside),
-            };
-            self.after_missing(missed, bucket, bucket as u64, &mut patience)?;
-        }
+        self.writing_in(scope, Place::Bucket(bucket), f)
     }
 
     /// The same in the bucket of a key.
@@ -240,19 +271,29 @@ impl<M: Memory> Core<M> {
         hash: u64,
         f: impl FnOnce(&mut Bucket<'_, M>) -> Result<R>,
     ) -> Result<R> {
+        self.writing_in(scope, Place::Key(hash), f)
+    }
+
+    #[inline]
+    fn writing_in<R>(
+        &self,
+        scope: Scope<'_, M>,
+        place: Place,
+        f: impl FnOnce(&mut Bucket<'_, M>) -> Result<R>,
+    ) -> Result<R> {
         if let Some(held) = scope.0 {
-            return f(&mut held.bucket(held.owner(hash)?, Access::Write)?);
+            return f(&mut held.bucket(place.among(held)?, Access::Write)?);
         }
         let mut patience = self.patience();
         loop {
             let slabs = self.buckets.used();
-            let bucket = slabs.guess(hash);
-            let missed = match self.try_enter(&slabs, bucket, Some(hash), Access::Write) {
+            let bucket = place.guess(&slabs);
+            let missed = match self.try_enter(&slabs, bucket, place.key(), Access::Write) {
                 Err(missed) => missed,
                 Ok(mut inside) => return f(&mut inside),
             };
             drop(slabs);
-            self.after_missing(missed, bucket, hash, &mut patience)?;
+            self.after_missing(missed, bucket, place.hash(), &mut patience)?;
         }
     }
 
