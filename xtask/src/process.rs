@@ -19,6 +19,10 @@ const TICK: Duration = Duration::from_millis(200);
 /// A program that has been silent for so long is said to run still, and again each time.
 const BEAT: Duration = Duration::from_secs(20);
 
+/// What a program wrote before its end may be read later: for so long it is waited for. After that,
+/// what holds the output open is a process that it left behind.
+const AFTERWARDS: Duration = Duration::from_secs(5);
+
 /// What a program of tests has started is ended where nothing was heard for so long: a test waits
 /// for what never comes. The longest time between two lines of tests that hold is under two
 /// minutes.
@@ -229,6 +233,7 @@ fn watch_beating(
     let lines = lines_of(&mut child);
     let began = Instant::now();
     let (end, mut heard, mut spoke) = (began + limit, began, began);
+    let mut ended = None;
     loop {
         match lines.recv_timeout(TICK) {
             Ok((of, line)) => {
@@ -240,9 +245,11 @@ fn watch_beating(
             Err(RecvTimeoutError::Timeout) => {
                 // A process it left behind may hold the output open; its own end is what counts.
                 if let Some(status) = child.try_wait().map_err(failed)? {
-                    return Ok(status);
-                }
-                if spoke.elapsed() >= patience.silence {
+                    let ended = *ended.get_or_insert_with(Instant::now);
+                    if ended.elapsed() >= AFTERWARDS {
+                        return Ok(status);
+                    }
+                } else if spoke.elapsed() >= patience.silence {
                     // What started them goes on with the next, and tells what failed.
                     spoke = Instant::now();
                     let mut hung = family(child.id());
@@ -259,6 +266,9 @@ fn watch_beating(
             }
         }
         if Instant::now() > end {
+            if let Some(status) = child.try_wait().map_err(failed)? {
+                return Ok(status);
+            }
             end_all(&family(child.id()));
             child.wait().map_err(failed)?;
             return Err(ProcessError::TimedOut(program, limit));
@@ -439,6 +449,16 @@ mod tests {
         // It would have been ended, and this an error, had it been waited for.
         .unwrap();
         end_all(&[left_behind.parse().unwrap()]);
+    }
+
+    #[test]
+    fn what_is_heard_after_the_program_has_ended_counts() {
+        let mut lines = Vec::new();
+        let script = "(sleep 1; echo late) & echo first; exit 3";
+        let status = watch(shell(script), Duration::from_secs(60), |line| {
+            lines.push(line.to_owned());
+        });
+        assert_eq!((status.unwrap().code(), lines.len()), (Some(3), 2));
     }
 
     #[test]

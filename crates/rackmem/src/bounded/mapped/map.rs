@@ -88,11 +88,9 @@ impl<K: Value + Eq, V: Value> Map<K, V> {
                 writer.assign(slot, empty)?;
             }
         }
-        let made = Self::open(arena, nth)?;
-        made.ok_or(ArenaError::BadPointer {
-            line: slot.line().line,
-            len: size_of::<Head>(),
-        })
+        // Not in a section: what a writer reads is never late.
+        let made = Self::of(arena, slot, writer.get(slot)?)?;
+        made.ok_or_else(|| Self::no_map(slot))
     }
 
     /// The one that begins in this slot; none where none was made, or not to its end.
@@ -105,14 +103,22 @@ impl<K: Value + Eq, V: Value> Map<K, V> {
         let section = arena.enter()?;
         let head = section.lookup_lazily(|section| section.get(slot))?;
         section.finish()?;
+        Self::of(arena, slot, head)
+    }
+
+    /// The one that begins so.
+    fn of(
+        arena: &Arena,
+        slot: ArenaSlot<Head>,
+        head: Option<Head>,
+    ) -> Result<Option<Self>, ArenaError> {
         let Some(head) = head else {
             return Ok(None);
         };
         let count = usize::try_from(head[0])
             .ok()
             .filter(|count| (1..=MOST).contains(count));
-        let (line, len) = (slot.line().line, size_of::<Head>());
-        let count = count.ok_or(ArenaError::BadPointer { line, len })?;
+        let count = count.ok_or_else(|| Self::no_map(slot))?;
         let bucket = |nth: usize| {
             let page = Pointer::<Page>::from_word(head[1 + nth / PAGE])?;
             page.slot(nth % PAGE * 8)
@@ -120,6 +126,13 @@ impl<K: Value + Eq, V: Value> Map<K, V> {
         let buckets: Option<Arc<[_]>> = (0..count).map(bucket).collect();
         let arena = arena.clone();
         Ok(buckets.map(|buckets| Map { arena, buckets }))
+    }
+
+    fn no_map(slot: ArenaSlot<Head>) -> ArenaError {
+        ArenaError::BadPointer {
+            line: slot.line().line,
+            len: size_of::<Head>(),
+        }
     }
 
     fn bucket(&self, key: &K) -> ArenaSlot<Link<K, V>> {
