@@ -91,10 +91,16 @@ const QUICK: &[Step] = &[
 ];
 
 /// What `test` builds after the gate.
-const BUILDS: &[Step] = &[Step {
-    name: "build of the tests",
-    action: Action::Run(xdp::build_tests),
-}];
+const BUILDS: &[Step] = &[
+    Step {
+        name: "build of the tests",
+        action: Action::Run(xdp::build_tests),
+    },
+    Step {
+        name: "binaries and libraries",
+        action: Action::Run(xdp::binaries),
+    },
+];
 
 /// What it runs then: most of it waits, for processes and leases.
 const TESTS: &[Step] = &[
@@ -105,10 +111,6 @@ const TESTS: &[Step] = &[
     Step {
         name: "the switch in the kernel is among them",
         action: Action::Run(xdp::is_tested),
-    },
-    Step {
-        name: "binaries and libraries",
-        action: Action::Run(xdp::binaries),
     },
     Step {
         name: "Python clients",

@@ -17,6 +17,10 @@ use crate::workspace::{Workspace, cargo};
 
 /// What says to the harness how many tests of a program run at a time.
 const THREADS: &str = "RUST_TEST_THREADS";
+/// What says to tests where the library is that programs preload. Without it they have cargo build
+/// it, for as long as a machine with much to do takes to compile all that it stands on: a package
+/// alone has other features than all of them.
+const LIBRARY: &str = "RACKMEM_TEST_DROPIN";
 /// Most of its time a test waits: for leases, which are long so that a machine that stands still
 /// passes, and for processes.
 const TESTS_A_PROCESSOR: usize = 2;
@@ -42,10 +46,14 @@ impl Program {
         format!("{} of {}", self.source, self.package)
     }
 
-    fn command(&self, threads: usize) -> Command {
+    fn command(&self, workspace: &Workspace, threads: usize) -> Command {
         let mut command = Command::new(&self.path);
         command
             .current_dir(&self.folder)
+            .env(
+                LIBRARY,
+                workspace.target.join("debug/librackmem_pthread.so"),
+            )
             .env("CARGO_MANIFEST_DIR", &self.folder);
         if std::env::var_os(THREADS).is_none() {
             command.env(THREADS, threads.to_string());
@@ -111,7 +119,7 @@ fn program(workspace: &Workspace, line: &str) -> Option<Program> {
 }
 
 /// Runs all of them, and then what runs the examples of the documentation.
-pub fn run(programs: Vec<Program>, documentation: Command) -> Counting {
+pub fn run(workspace: &Workspace, programs: Vec<Program>, documentation: Command) -> Counting {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let rank = |program: &Program| COMPUTING.iter().position(|name| *name == program.package);
     let (mut computing, mut waiting): (Vec<_>, Vec<_>) =
@@ -119,14 +127,14 @@ pub fn run(programs: Vec<Program>, documentation: Command) -> Counting {
     computing.sort_by_key(rank);
     // Cargo tells of them in the order in which they were built.
     waiting.sort_by_key(Program::name);
-    let beside = |program: &Program| process::nice(&program.command(processors), BESIDE);
+    let beside = |program: &Program| process::nice(&program.command(workspace, processors), BESIDE);
     let beside = (computing.iter()).map(|program| (program.name(), beside(program)));
     let end = Instant::now() + step::LIMIT;
     let mut sum = Counting::default();
     thread::scope(|scope| {
         let computed = scope.spawn(|| process::side_by_side(beside.collect(), end));
         for program in &waiting {
-            let command = program.command(TESTS_A_PROCESSOR * processors);
+            let command = program.command(workspace, TESTS_A_PROCESSOR * processors);
             sum.add(in_sight(&program.name(), command, end));
         }
         sum.add(in_sight("documentation", documentation, end));
@@ -174,7 +182,7 @@ mod tests {
 
     #[test]
     fn those_that_compute_and_those_that_wait_are_counted_together() {
-        let holds = "test -n \"$RUST_TEST_THREADS\" && test $PWD = $CARGO_MANIFEST_DIR && ";
+        let holds = "test -n \"$RUST_TEST_THREADS\" && test $PWD = $CARGO_MANIFEST_DIR && test -n \"$RACKMEM_TEST_DROPIN\" && ";
         let passed = format!("{holds} echo 'test result: ok. 2 passed; 0 failed'");
         let failed = "echo 'test a::b ... FAILED'; \
                       echo 'test result: FAILED. 1 passed; 1 failed'; exit 101";
@@ -186,7 +194,7 @@ mod tests {
         ];
         let mut last = Command::new("sh");
         last.args(["-c", "echo 'test result: ok. 1 passed; 0 failed'"]);
-        let verdict = run(programs, last).verdict(Ok(true));
+        let verdict = run(&Workspace::load().unwrap(), programs, last).verdict(Ok(true));
         let Verdict::Told(tally, mut names, _) = verdict else {
             panic!("no failure is told");
         };

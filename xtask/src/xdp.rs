@@ -57,10 +57,10 @@ pub fn tests(workspace: &Workspace) -> Verdict {
     let mut documentation = workspace.command(cargo());
     documentation.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
     documentation.args(features());
-    programs::run(programs, documentation).verdict(Ok(true))
+    programs::run(workspace, programs, documentation).verdict(Ok(true))
 }
 
-/// The binaries and libraries as the tests have them.
+/// The binaries and libraries as the tests have them, and what tests preload.
 pub fn binaries(workspace: &Workspace) -> Verdict {
     step::holds(build(workspace))
 }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 pub const FILES: &str = "RACKMEM_FILES";
 /// The node that has the bytes of all files.
 pub const HOME: &str = "RACKMEM_FILES_HOME";
-/// The least room of a file, in bytes or as `64M`.
+/// The least room of a file that is mapped or has been given a length, in bytes or as `64M`.
 pub const ROOM: &str = "RACKMEM_FILES_ROOM";
 /// `unlock`: what a node has written is at home when it lets a mutex go.
 pub const KEEP: &str = "RACKMEM_FILES_KEEP";

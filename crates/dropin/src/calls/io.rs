@@ -72,22 +72,26 @@ pub fn read_ours(open: &Open, to: *mut u8, len: usize, at: At) -> Done<usize> {
 pub fn write_ours(open: &Open, from: *const u8, len: usize, at: At) -> Done<usize> {
     open.writes()?;
     let len = len.min(isize::MAX as usize);
-    let write = |at: u64| {
-        if !ranges::meets(from as usize, len) {
-            // SAFETY: the caller's: so many bytes may be read.
-            let from = unsafe { std::slice::from_raw_parts(from, len) };
-            return open.file.write(at, from);
-        }
-        open.file.write(at, &bring(from, len.min(MOST)))
+    let brought;
+    let from = if ranges::meets(from as usize, len) {
+        brought = bring(from, len.min(MOST));
+        &brought
+    } else {
+        // SAFETY: the caller's: so many bytes may be read.
+        unsafe { std::slice::from_raw_parts(from, len) }
     };
     match at {
-        At::Place(at) => write(u64::try_from(at).map_err(|_| Errno(libc::EINVAL))?),
+        At::Place(at) => {
+            let at = u64::try_from(at).map_err(|_| Errno(libc::EINVAL))?;
+            open.file.write(at, from)
+        }
         At::Next => {
             let mut at = open.at.lock().unwrap_or_else(PoisonError::into_inner);
-            if open.flags & libc::O_APPEND != 0 {
-                *at = open.file.row()?.size;
+            if open.flags & libc::O_APPEND != 0 && !from.is_empty() {
+                *at = open.file.append(from)?;
+                return Ok(from.len());
             }
-            let n = write(*at)?;
+            let n = open.file.write(*at, from)?;
             *at += n as u64;
             Ok(n)
         }

@@ -3,7 +3,7 @@
 use crate::answer::{Done, Errno, answer, errno, refuse};
 use crate::fds::Open;
 use crate::next::next;
-use crate::{fds, ranges};
+use crate::{fds, ranges, settings};
 use libc::{c_int, c_long, c_void, off_t, size_t};
 
 /// Of the system's: what mappings and their parts begin at.
@@ -31,7 +31,7 @@ fn ours(open: &Open, (len, access, kind): (usize, c_int, c_int), at: off_t) -> D
         open.writes().map_err(|_| Errno(libc::EACCES))?;
     }
     open.reads().map_err(|_| Errno(libc::EACCES))?;
-    open.file.map(at as u64, len)
+    open.file.map(at as u64, len, settings::get().room)
 }
 
 /// A copy for the process alone, as the file is now.

@@ -1,29 +1,37 @@
 //! A file's bytes, for programs that read and write them.
 
-use super::File;
+use super::room::PIECE;
+use super::{File, now};
 use crate::answer::{Done, Errno};
 use crate::inside::Inside;
 use crate::settings;
-use crate::table::Row;
 use rackmem::{AccessError, Region, RegionError};
 
-/// Times that something is tried while another node replaces the file's region.
+/// Blocks that died with a node are gone on with in one piece, at most.
 const TRIES: usize = 8;
 
 impl File {
-    /// Does something with its bytes, again if its region was replaced meanwhile.
-    fn insist<R>(&self, mut f: impl FnMut(&Row, &Region) -> Result<R, RegionError>) -> Done<R> {
+    /// Does something with a piece of its bytes. Its region stays its region meanwhile,
+    /// and what was written is in it: who replaces it by a longer one changes the table,
+    /// and this reads that.
+    fn within<R>(&self, f: impl FnMut(&Region) -> Result<R, RegionError>) -> Done<R> {
+        self.read_row(|row| self.insist(&self.region(row)?, f))
+    }
+
+    /// Does something with its bytes, again where blocks of them have died.
+    fn insist<R>(
+        &self,
+        region: &Region,
+        mut f: impl FnMut(&Region) -> Result<R, RegionError>,
+    ) -> Done<R> {
         let mut left = TRIES;
         loop {
-            let row = self.row()?;
-            let region = self.region(&row)?;
-            match f(&row, &region) {
+            match f(region) {
                 Err(RegionError::Access(AccessError::Lost { addr }))
                     if left > 0 && settings::get().keep =>
                 {
                     self.member.node.accept_loss(addr)?;
                 }
-                Err(_) if left > 0 && self.row()?.version != row.version => {}
                 done => return Ok(done?),
             }
             left -= 1;
@@ -35,10 +43,12 @@ impl File {
         let _inside = Inside::enter();
         let size = self.row()?.size;
         let len = size.saturating_sub(at).min(into.len() as u64) as usize;
-        if len == 0 {
-            return Ok(0);
+        for (piece, from) in into[..len]
+            .chunks_mut(PIECE)
+            .zip((at as usize..).step_by(PIECE))
+        {
+            self.within(|region| region.read(from, piece))?;
         }
-        self.insist(|_, region| region.read(at as usize, &mut into[..len]))?;
         Ok(len)
     }
 
@@ -52,7 +62,26 @@ impl File {
             .checked_add(from.len() as u64)
             .ok_or(Errno(libc::EFBIG))?;
         self.reach(end)?;
-        self.insist(|_, region| region.write(at as usize, from))?;
+        for (piece, to) in from.chunks(PIECE).zip((at as usize..).step_by(PIECE)) {
+            self.within(|region| region.write(to, piece))?;
+        }
         Ok(from.len())
+    }
+
+    /// Writes behind its end, wherever others have moved that: where its end is then.
+    pub fn append(&self, from: &[u8]) -> Done<u64> {
+        let _inside = Inside::enter();
+        self.change(|row, live| {
+            let start = row.size;
+            let end = start + from.len() as u64;
+            self.grow(row, live, end)?;
+            // The row tells of the longer region, whatever becomes of the bytes.
+            let write = |region: &Region| region.write(start as usize, from);
+            Ok(self.insist(&self.region(row)?, write).map(|()| {
+                row.size = end;
+                row.changed = now();
+                end
+            }))
+        })?
     }
 }

@@ -32,13 +32,16 @@ pub fn goes_on(at: usize) -> bool {
 }
 
 impl File {
-    /// Maps it: where byte `at` is.
-    pub fn map(self: &Arc<Self>, at: u64, len: usize) -> Done<usize> {
+    /// Maps it: where byte `at` is. As long as it is mapped it becomes no longer than what it has
+    /// room for then, which is `room` at least.
+    pub fn map(self: &Arc<Self>, at: u64, len: usize, room: u64) -> Done<usize> {
         let _inside = Inside::enter();
         let end = at.checked_add(len as u64).ok_or(Errno(libc::EOVERFLOW))?;
         let ours = 1u64 << self.member.node.id();
         let row = self.change(|row, live| {
-            self.make_room(row, live, end.max(row.size))?;
+            let first = row.mappers & live == 0;
+            let bytes = end.max(row.size).max(if first { room } else { 0 });
+            self.make_room(row, live, (bytes, room))?;
             row.mappers |= ours;
             Ok(row.clone())
         })?;

@@ -182,11 +182,18 @@ impl File {
 
     /// Its row, as it is now.
     pub fn row(&self) -> Done<Row> {
-        let row = self.member.look(|view| table::row(view, self.row))?;
-        match row.life == self.life {
-            true => Ok(row),
-            false => Err(Errno(libc::ESTALE)),
-        }
+        self.read_row(|row| Ok(row.clone()))
+    }
+
+    /// Does something while nobody changes its row.
+    fn read_row<R>(&self, f: impl FnOnce(&Row) -> Done<R>) -> Done<R> {
+        self.member.look(|view| {
+            let row = table::row(view, self.row);
+            match row.life == self.life {
+                true => f(&row),
+                false => Err(Errno(libc::ESTALE)),
+            }
+        })?
     }
 
     /// Changes it; `f` is told which nodes live.

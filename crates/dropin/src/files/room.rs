@@ -8,13 +8,18 @@ use crate::table::Row;
 use rackmem::{Region, RegionSpec};
 use std::ops::Range;
 
-/// Bytes that are copied at a time.
-const PIECE: usize = 1 << 20;
+/// Bytes that are copied, read and written at a time, while nobody opens or closes files.
+pub(super) const PIECE: usize = 1 << 20;
+/// The least room of a file that nobody maps: a journal is made for each transaction, and its room
+/// is memory that is made zeros.
+const LEAST: u64 = 64 << 10;
+/// What a file that is written becomes longer by at once, at most: as much as it has, up to this.
+const STEP: u64 = 64 << 20;
 
 impl File {
-    /// Sees to it that it has a region of so many bytes at least. Nobody else changes its row
-    /// meanwhile.
-    pub(super) fn make_room(&self, row: &mut Row, live: u64, bytes: u64) -> Done {
+    /// Sees to it that it has a region of so many bytes at least, and of `room` if there is a new
+    /// one. Nobody else changes its row meanwhile.
+    pub(super) fn make_room(&self, row: &mut Row, live: u64, (bytes, room): (u64, u64)) -> Done {
         if bytes <= row.room {
             return Ok(());
         }
@@ -29,16 +34,19 @@ impl File {
             return refuse(libc::EFBIG, &text);
         }
         let node = &self.member.node;
-        let whole = (node.block_size() as u64).max(64 << 10);
-        let room = bytes.max(settings::get().room).next_multiple_of(whole);
+        let whole = (node.block_size() as u64).max(LEAST);
         let name = region_name(self.row, row.version + 1);
         // One that a node has left unfinished.
         let _ = node.remove_region(&name);
-        let spec = RegionSpec::new(&name, room as usize)
-            .on(settings::get().home)
-            .renew();
-        let region = node.create_region(&spec).or_else(|why| {
-            let text = format!("{}: no room for {room} bytes: {why}", self.name);
+        let create = |room: u64| {
+            let room = room.next_multiple_of(whole);
+            let spec = RegionSpec::new(&name, room as usize).on(settings::get().home);
+            node.create_region(&spec.renew())
+                .map(|region| (region, room))
+        };
+        let made = create(bytes.max(room)).or_else(|_| create(bytes));
+        let (region, room) = made.or_else(|why| {
+            let text = format!("{}: no room for {bytes} bytes: {why}", self.name);
             refuse(libc::ENOSPC, &text)
         })?;
         if row.room > 0 {
@@ -49,6 +57,12 @@ impl File {
         row.version += 1;
         row.room = room;
         Ok(())
+    }
+
+    /// The same for a file that goes on to grow, as far as anybody knows.
+    pub(super) fn grow(&self, row: &mut Row, live: u64, bytes: u64) -> Done {
+        let room = row.room + row.room.min(STEP);
+        self.make_room(row, live, (bytes, room))
     }
 
     /// Its region as of a row.
@@ -70,7 +84,7 @@ impl File {
     pub fn set_size(&self, size: u64) -> Done {
         let _inside = Inside::enter();
         self.change(|row, live| {
-            self.make_room(row, live, size)?;
+            self.make_room(row, live, (size, settings::get().room))?;
             if size < row.size {
                 let region = self.region(row)?;
                 zero(&region, size as usize..row.size.min(row.room) as usize)?;
@@ -85,7 +99,7 @@ impl File {
     pub fn reach(&self, size: u64) -> Done {
         match self.row()?.size < size {
             true => self.change(|row, live| {
-                self.make_room(row, live, size)?;
+                self.grow(row, live, size)?;
                 row.size = row.size.max(size);
                 row.changed = now();
                 Ok(())

@@ -200,7 +200,7 @@ pub unsafe extern "C" fn sem_open(
         };
         let file = files::open(&path, how)?;
         let at = file.reach(size_of::<sem_t>() as u64);
-        let at = at.and_then(|()| file.map(0, size_of::<sem_t>()));
+        let at = at.and_then(|()| file.map(0, size_of::<sem_t>(), 0));
         file.close()?;
         let semaphore = at? as *mut sem_t;
         if create {

@@ -134,6 +134,30 @@ fn streams_renames_and_messages_go_from_node_to_node() {
     }
 }
 
+/// A file's region is replaced while others write to it, and its end moves while they append.
+#[test]
+fn what_several_programs_write_to_a_file_that_grows_is_in_it() {
+    let Some(program) = compiled("growing.c", &[]) else {
+        return;
+    };
+    let (programs, rounds) = (3, 150);
+    let words = &[program.to_str().unwrap()];
+    let told = (programs * rounds).to_string();
+    everywhere("growing", programs, words, rounds, &told);
+}
+
+/// They take no more of their home's memory than they are long, but for a rest.
+#[test]
+fn small_files_take_little_memory() {
+    let Some(program) = compiled("small.c", &[]) else {
+        return;
+    };
+    let Some(files) = Files::new("small", Where::Udp, 1) else {
+        return;
+    };
+    assert_eq!(told(&files, 1, &[program.to_str().unwrap()]), "200000");
+}
+
 /// Rollback journals, which are files that come and go, and a WAL, whose index is mapped.
 #[test]
 fn sqlite_counts() {
