@@ -130,7 +130,7 @@ impl File {
         self.member.sync()
     }
 
-    fn sync_blocks(&self, region: &Region, bytes: Range<u64>) -> Done {
+    pub(super) fn sync_blocks(&self, region: &Region, bytes: Range<u64>) -> Done {
         let node = &self.member.node;
         for at in bytes.step_by(node.block_size()) {
             node.evict(region.addr() + at)?;

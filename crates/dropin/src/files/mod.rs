@@ -140,9 +140,17 @@ pub fn look_up(name: &str) -> Done<Row> {
     found.ok_or(Errno(libc::ENOENT))
 }
 
-/// The region of a version: two names take turns.
+/// The region of a version.
 fn region_name(row: usize, version: u64) -> String {
-    format!("rackmem-file-{row}-{}", version % 2)
+    format!("rackmem-file-{row}-{version}")
+}
+
+/// A region that the table does not tell of any more. Who dies before the table is home has changed
+/// nothing, so until then it stays; whoever makes the row's next region looks for what was left.
+fn remove_region(member: &Member, row: usize, version: u64) {
+    if member.sync().is_ok() {
+        let _ = member.node.remove_region(&region_name(row, version));
+    }
 }
 
 /// All files of this process, when it ends.
@@ -198,7 +206,7 @@ impl File {
 
     /// Changes it; `f` is told which nodes live.
     fn change<R>(&self, f: impl FnOnce(&mut Row, u64) -> Done<R>) -> Done<R> {
-        self.member.change(|view| {
+        let (done, over) = self.member.change(|view| {
             let mut row = table::row(view, self.row);
             if row.life != self.life {
                 return Err(Errno(libc::ESTALE));
@@ -208,8 +216,13 @@ impl File {
             if row != before {
                 table::put(view, self.row, &row);
             }
-            Ok(done)
-        })
+            let replaced = before.room > 0 && row.version != before.version;
+            Ok((done, replaced.then_some(before.version)))
+        })?;
+        if let Some(version) = over {
+            remove_region(self.member, self.row, version);
+        }
+        Ok(done)
     }
 
     pub fn set_mode(&self, mode: u32) -> Done {

@@ -1,6 +1,6 @@
 //! Names of files: taken away, and given to others.
 
-use super::region_name;
+use super::remove_region;
 use crate::answer::{Done, Errno};
 use crate::inside::Inside;
 use crate::member::{self, Member};
@@ -50,18 +50,19 @@ pub fn rename(from: &str, to: &str, alone: bool) -> Done {
 
 /// A file without a name and users: its memory is free, and its row.
 pub(super) fn free(member: &Member, at: usize) -> Done {
-    member.change(|view| {
+    let over = member.change(|view| {
         let mut row = table::row(view, at);
         if row.state != State::Unlinked || row.users & member.live(view) != 0 {
-            return Ok(());
+            return Ok(None);
         }
-        if row.room > 0 {
-            // Whoever makes the next region of this name removes what is there.
-            let _ = member.node.remove_region(&region_name(at, row.version));
-        }
+        let over = (row.room > 0).then_some(row.version);
         row.state = State::Free;
         row.room = 0;
         table::put(view, at, &row);
-        Ok(())
-    })
+        Ok(over)
+    })?;
+    if let Some(version) = over {
+        remove_region(member, at, version);
+    }
+    Ok(())
 }

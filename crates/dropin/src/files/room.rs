@@ -35,9 +35,15 @@ impl File {
         }
         let node = &self.member.node;
         let whole = (node.block_size() as u64).max(LEAST);
+        // Those that a node has left, which died before it had removed the one before,
+        // or told of the next.
+        let now = (row.room > 0).then_some(row.version);
+        for version in (row.version.saturating_sub(1)..=row.version + 1)
+            .filter(|version| Some(*version) != now)
+        {
+            let _ = node.remove_region(&region_name(self.row, version));
+        }
         let name = region_name(self.row, row.version + 1);
-        // One that a node has left unfinished.
-        let _ = node.remove_region(&name);
         let create = |room: u64| {
             let room = room.next_multiple_of(whole);
             let spec = RegionSpec::new(&name, room as usize).on(settings::get().home);
@@ -51,8 +57,10 @@ impl File {
         })?;
         if row.room > 0 {
             let before = self.region(row)?;
-            copy(&before, &region, row.size.min(row.room) as usize)?;
-            let _ = node.remove_region(before.name());
+            let len = row.size.min(row.room);
+            copy(&before, &region, len as usize)?;
+            // Some of it may have been synced by those who wrote it.
+            self.sync_blocks(&region, 0..len)?;
         }
         row.version += 1;
         row.room = room;

@@ -70,6 +70,27 @@ fn what_is_synced_outlives_its_writer() {
     }
 }
 
+/// Who makes a file longer has copied it, and dies before anything says so.
+#[test]
+fn what_is_synced_outlives_who_makes_the_file_longer() {
+    let Some(program) = compiled("synced.c", &[]) else {
+        return;
+    };
+    let program = program.to_str().unwrap();
+    for place in ALL {
+        let Some(files) = Files::new("grown", place, 2) else {
+            continue;
+        };
+        let writer = files.start(2, &[program, "writer"]).wait();
+        assert_eq!(writer.out, "written\n", "{place:?}: {writer:#?}");
+        let mut victim = files.start(1, &[program, "grower"]);
+        assert_eq!(victim.line().as_deref(), Some("kill it"), "{place:?}");
+        kill(&files, &mut victim);
+        let reader = files.start(2, &[program, "reader"]).wait();
+        assert_eq!(reader.out, "whole\n", "{place:?}: {reader:#?}");
+    }
+}
+
 /// The dead one's transactions are at home, and what it had begun is as if it had not.
 #[test]
 fn lmdb_goes_on_where_pages_are_kept() {
