@@ -184,6 +184,11 @@ fn an_old_handle_does_not_take_another_region_for_its_own() {
     assert!(removed(old.read(0, &mut [0])));
     assert!(removed(old.write(0, &[6])));
     new.check().unwrap();
+    // Nor does it remove that.
+    assert!(removed(old.remove()));
+    new.check().unwrap();
+    new.remove().unwrap();
+    assert!(removed(new.remove()) && none(one.remove_region("r")));
 }
 
 #[test]

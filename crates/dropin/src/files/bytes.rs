@@ -4,11 +4,10 @@ use super::room::PIECE;
 use super::{File, now};
 use crate::answer::{Done, Errno};
 use crate::inside::Inside;
-use crate::settings;
 use rackmem::{AccessError, Region, RegionError};
 
-/// Blocks that died with a node are gone on with in one piece, at most.
-const TRIES: usize = 8;
+/// Blocks that died with a node are gone on with in one piece, at most: all that it has.
+const TRIES: usize = 2 + PIECE / 64;
 
 impl File {
     /// Does something with a piece of its bytes. Its region stays its region meanwhile,
@@ -19,20 +18,17 @@ impl File {
     }
 
     /// Does something with its bytes, again where blocks of them have died.
-    fn insist<R>(
+    pub(super) fn insist<R>(
         &self,
         region: &Region,
         mut f: impl FnMut(&Region) -> Result<R, RegionError>,
     ) -> Done<R> {
         let mut left = TRIES;
         loop {
-            match f(region) {
-                Err(RegionError::Access(AccessError::Lost { addr }))
-                    if left > 0 && settings::get().keep =>
-                {
-                    self.member.node.accept_loss(addr)?;
-                }
-                done => return Ok(done?),
+            let done = f(region);
+            match lost(&done) {
+                Some(addr) if left > 0 => self.goes_on(addr)?,
+                _ => return Ok(done?),
             }
             left -= 1;
         }
@@ -83,5 +79,17 @@ impl File {
                 end
             }))
         })?
+    }
+}
+
+/// The address of what has died with a node.
+fn lost<R>(done: &Result<R, RegionError>) -> Option<u64> {
+    match done {
+        Err(RegionError::Access(AccessError::Lost { addr })) => Some(*addr),
+        Err(RegionError::Bulk(bulk)) => match bulk.error {
+            AccessError::Lost { addr } => Some(addr),
+            _ => None,
+        },
+        _ => None,
     }
 }

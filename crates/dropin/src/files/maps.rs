@@ -16,22 +16,26 @@ pub fn goes_on(at: usize) -> bool {
     };
     let _inside = Inside::enter();
     let region = file.here().region.clone();
-    let Some((_, region)) = region.filter(|_| settings::get().keep) else {
-        crate::say::line(&format!(
-            "{}: what a dead node had written was nowhere else; with {}=unlock in every node's \
-             environment it would be home since that node's last pthread_mutex_unlock()",
-            file.name,
-            settings::KEEP
-        ));
-        return false;
-    };
-    file.member
-        .node
-        .accept_loss(region.addr() + offset as u64)
-        .is_ok()
+    region.is_some_and(|(_, region)| file.goes_on(region.addr() + offset as u64).is_ok())
 }
 
 impl File {
+    /// The program goes on with what the home has of a block that died with a node, or is told why
+    /// not.
+    pub(super) fn goes_on(&self, addr: u64) -> Done {
+        if settings::get().keep {
+            return Ok(self.member.node.accept_loss(addr)?);
+        }
+        let text = format!(
+            "{}: what a dead node had written was nowhere else; with {}=unlock in every node's \
+             environment the others would go on with what is at home: what was synced, or written \
+             before a pthread_mutex_unlock()",
+            self.name,
+            settings::KEEP
+        );
+        refuse(libc::EIO, &text)
+    }
+
     /// Maps it: where byte `at` is. As long as it is mapped it becomes no longer than what it has
     /// room for then, which is `room` at least.
     pub fn map(self: &Arc<Self>, at: u64, len: usize, room: u64) -> Done<usize> {

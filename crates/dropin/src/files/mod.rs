@@ -18,11 +18,12 @@ pub use names::{rename, unlink};
 use crate::answer::{Done, Errno, refuse};
 use crate::inside::Inside;
 use crate::member::{self, Member};
+use crate::settings;
 use crate::sync::objects::Objects;
 use crate::table::{self, Row, State};
 use names::free;
 use rackmem::locked::RwLockArray;
-use rackmem::{CoherentPages, Region};
+use rackmem::{CoherentPages, Region, RegionSpec};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -140,16 +141,23 @@ pub fn look_up(name: &str) -> Done<Row> {
     found.ok_or(Errno(libc::ENOENT))
 }
 
-/// The region of a version.
+/// The region of a version: two names take turns.
 fn region_name(row: usize, version: u64) -> String {
-    format!("rackmem-file-{row}-{version}")
+    format!("rackmem-file-{row}-{}", version % 2)
 }
 
-/// A region that the table does not tell of any more. Who dies before the table is home has changed
-/// nothing, so until then it stays; whoever makes the row's next region looks for what was left.
-fn remove_region(member: &Member, row: usize, version: u64) {
+/// The region that a row of the table tells of.
+fn region(member: &Member, at: usize, row: &Row) -> Done<Region> {
+    let name = region_name(at, row.version);
+    let spec = RegionSpec::new(&name, row.room as usize).on(settings::get().home);
+    Ok(member.node.open_region(&spec)?)
+}
+
+/// Removes a region that the table does not tell of any more. Who dies before the table is home has
+/// changed nothing, so until then it stays; whoever makes the next region of its name removes it.
+fn remove(member: &Member, over: &Region) {
     if member.sync().is_ok() {
-        let _ = member.node.remove_region(&region_name(row, version));
+        let _ = over.remove();
     }
 }
 
@@ -217,10 +225,11 @@ impl File {
                 table::put(view, self.row, &row);
             }
             let replaced = before.room > 0 && row.version != before.version;
-            Ok((done, replaced.then_some(before.version)))
+            let over = replaced.then(|| region(self.member, self.row, &before));
+            Ok((done, over))
         })?;
-        if let Some(version) = over {
-            remove_region(self.member, self.row, version);
+        if let Some(Ok(over)) = over {
+            remove(self.member, &over);
         }
         Ok(done)
     }

@@ -1,6 +1,6 @@
 //! Names of files: taken away, and given to others.
 
-use super::remove_region;
+use super::{region, remove};
 use crate::answer::{Done, Errno};
 use crate::inside::Inside;
 use crate::member::{self, Member};
@@ -55,14 +55,14 @@ pub(super) fn free(member: &Member, at: usize) -> Done {
         if row.state != State::Unlinked || row.users & member.live(view) != 0 {
             return Ok(None);
         }
-        let over = (row.room > 0).then_some(row.version);
+        let over = (row.room > 0).then(|| region(member, at, &row));
         row.state = State::Free;
         row.room = 0;
         table::put(view, at, &row);
         Ok(over)
     })?;
-    if let Some(version) = over {
-        remove_region(member, at, version);
+    if let Some(Ok(over)) = over {
+        remove(member, &over);
     }
     Ok(())
 }

@@ -35,15 +35,9 @@ impl File {
         }
         let node = &self.member.node;
         let whole = (node.block_size() as u64).max(LEAST);
-        // Those that a node has left, which died before it had removed the one before,
-        // or told of the next.
-        let now = (row.room > 0).then_some(row.version);
-        for version in (row.version.saturating_sub(1)..=row.version + 1)
-            .filter(|version| Some(*version) != now)
-        {
-            let _ = node.remove_region(&region_name(self.row, version));
-        }
         let name = region_name(self.row, row.version + 1);
+        // One that a node has left: it died before it told of it, or before it had removed it.
+        let _ = node.remove_region(&name);
         let create = |room: u64| {
             let room = room.next_multiple_of(whole);
             let spec = RegionSpec::new(&name, room as usize).on(settings::get().home);
@@ -58,7 +52,7 @@ impl File {
         if row.room > 0 {
             let before = self.region(row)?;
             let len = row.size.min(row.room);
-            copy(&before, &region, len as usize)?;
+            self.copy(&before, &region, len as usize)?;
             // Some of it may have been synced by those who wrote it.
             self.sync_blocks(&region, 0..len)?;
         }
@@ -81,9 +75,7 @@ impl File {
         {
             return Ok(region.clone());
         }
-        let name = region_name(self.row, row.version);
-        let spec = RegionSpec::new(&name, row.room as usize).on(settings::get().home);
-        let region = self.member.node.open_region(&spec)?;
+        let region = super::region(self.member, self.row, row)?;
         here.region = Some((row.version, region.clone()));
         Ok(region)
     }
@@ -95,7 +87,7 @@ impl File {
             self.make_room(row, live, (size, settings::get().room))?;
             if size < row.size {
                 let region = self.region(row)?;
-                zero(&region, size as usize..row.size.min(row.room) as usize)?;
+                self.zero(&region, size as usize..row.size.min(row.room) as usize)?;
             }
             row.size = size;
             row.changed = now();
@@ -115,22 +107,22 @@ impl File {
             false => Ok(()),
         }
     }
-}
-
-fn copy(from: &Region, to: &Region, len: usize) -> Done {
-    let mut piece = vec![0; PIECE.min(len)];
-    for at in (0..len).step_by(PIECE) {
-        let piece = &mut piece[..PIECE.min(len - at)];
-        from.read(at, piece)?;
-        to.write(at, piece)?;
+    fn copy(&self, from: &Region, to: &Region, len: usize) -> Done {
+        let mut piece = vec![0; PIECE.min(len)];
+        for at in (0..len).step_by(PIECE) {
+            let piece = &mut piece[..PIECE.min(len - at)];
+            self.insist(from, |from| from.read(at, piece))?;
+            self.insist(to, |to| to.write(at, piece))?;
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-fn zero(region: &Region, bytes: Range<usize>) -> Done {
-    let zeros = vec![0; PIECE.min(bytes.len())];
-    for at in bytes.clone().step_by(PIECE) {
-        region.write(at, &zeros[..PIECE.min(bytes.end - at)])?;
+    fn zero(&self, region: &Region, bytes: Range<usize>) -> Done {
+        let zeros = vec![0; PIECE.min(bytes.len())];
+        for at in bytes.clone().step_by(PIECE) {
+            let piece = &zeros[..PIECE.min(bytes.end - at)];
+            self.insist(region, |region| region.write(at, piece))?;
+        }
+        Ok(())
     }
-    Ok(())
 }

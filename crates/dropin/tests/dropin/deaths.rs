@@ -1,6 +1,6 @@
 //! One side is killed, and the other goes on.
 
-use crate::support::{ALL, Files, Running, Where, compiled};
+use crate::support::{ALL, Files, Running, Where, compiled, is_there};
 use std::time::Duration;
 
 #[test]
@@ -117,5 +117,50 @@ fn lmdb_goes_on_where_pages_are_kept() {
         assert_eq!(ended.code(), Some(0), "{place:?}: {ended:#?}");
         let count: u64 = ended.out.trim().parse().unwrap();
         assert!(count >= 400, "{place:?}: {ended:#?}");
+    }
+}
+
+/// What SQLite has said to be done is there after each kill of who did it, and the file is whole:
+/// what was not synced yet is as it was before, as on a disk.
+#[test]
+fn sqlite_goes_on_after_each_kill() {
+    if !is_there("sqlite3", "sqlite3") {
+        return;
+    }
+    for journal in ["delete", "wal"] {
+        let Some(files) = Files::new("sqlite-killed", Where::Udp, 2) else {
+            continue;
+        };
+        let start = |node: usize, sql: &str| {
+            let mut command = files.command(node, "sqlite3");
+            command
+                .args(["-cmd", ".timeout 60000", "-cmd", "pragma synchronous=full"])
+                .args(["/dev/shm/rack.kills", sql])
+                .env("RACKMEM_FILES_KEEP", "unlock");
+            Running::start(command)
+        };
+        let made = start(
+            2,
+            &format!("pragma journal_mode={journal}; create table t(a blob);"),
+        );
+        assert_eq!(made.wait().out.trim(), journal);
+        let mut before = 0;
+        for kills in 1..=2 {
+            // More than it comes to.
+            let inserts = "insert into t values(randomblob(600)); select 'done';".repeat(1500);
+            let mut victim = start(1, &inserts);
+            for _ in 0..50 * kills {
+                assert_eq!(victim.line().as_deref(), Some("done"), "{journal}");
+            }
+            kill(&files, &mut victim);
+            let ended = start(2, "pragma integrity_check; select count(*) from t;").wait();
+            let lines: Vec<&str> = ended.out.lines().collect();
+            let count: u64 = match lines[..] {
+                ["ok", count] => count.parse().unwrap(),
+                _ => panic!("{journal}, kill {kills}: {ended:#?}"),
+            };
+            assert!(count >= before + 50 * kills, "{journal}: {count}");
+            before = count;
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::copies::Copied;
 use super::creating::Opened;
+use super::removing::remove_row;
 use super::row::{Ready, Row};
 use super::{see, spec::RegionSpec};
 use crate::bytes::value::Value;
@@ -167,6 +168,27 @@ impl Region {
         match row {
             Row::Ready(now) if now == ready => Ok(()),
             _ => Err(RegionError::Removed { name: name.into() }),
+        }
+    }
+
+    /// Removes it, and not what has its name by then: where somebody else has removed it before,
+    /// nothing happens. What that means is said at [`Node::remove_region`].
+    ///
+    /// # Errors
+    /// [`RegionError::Removed`], and those of [`Node::remove_region`]. With copies, what is made
+    /// under its name in the very moment in which it is removed by somebody else goes instead.
+    pub fn remove(&self) -> Result<(), RegionError> {
+        let name = self.name();
+        match self.place {
+            Place::Row(row, ready) => {
+                self.node.open()?;
+                let removed = remove_row(&self.node, row, name, ready)?;
+                removed.then_some(()).ok_or_else(|| self.removed())
+            }
+            Place::Group(..) | Place::Home(..) => {
+                self.check()?;
+                self.node.remove_region(name)
+            }
         }
     }
 

@@ -35,27 +35,40 @@ pub(super) fn remove(node: &Node, name: &str) -> Result<(), RegionError> {
                         return Err(unfinished(name));
                     }
                 }
-                Row::Ready(ready) if !is_removable(ready.what.contract) => {
-                    return Err(RegionError::NotRemovable {
-                        name: name.into(),
-                        contract: ready.what.contract,
-                    });
-                }
                 Row::Ready(ready) => {
-                    if take(node, row, name, seen)? {
-                        if is_gone(node, ready.addr) {
-                            return Ok(());
-                        }
-                        return give_back(node, &ready).map_err(|why| RegionError::NotFreed {
-                            name: name.into(),
-                            why,
-                        });
+                    if remove_row(node, row, name, ready)? {
+                        return Ok(());
                     }
                 }
             }
         }
     }
     Err(none())
+}
+
+/// Removes the region that this row had. Says whether it has it still.
+pub(super) fn remove_row(
+    node: &Node,
+    row: u64,
+    name: &str,
+    ready: Ready,
+) -> Result<bool, RegionError> {
+    if !is_removable(ready.what.contract) {
+        return Err(RegionError::NotRemovable {
+            name: name.into(),
+            contract: ready.what.contract,
+        });
+    }
+    if !take(node, row, name, Row::Ready(ready))? {
+        return Ok(false);
+    }
+    if !is_gone(node, ready.addr) {
+        give_back(node, &ready).map_err(|why| RegionError::NotFreed {
+            name: name.into(),
+            why,
+        })?;
+    }
+    Ok(true)
 }
 
 /// Whether regions under a contract can be removed by their name.
