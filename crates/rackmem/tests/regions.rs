@@ -6,7 +6,9 @@ use rackmem::{
     Result,
 };
 use rackmem_proto::wire::Tag;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Barrier;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
 
 const MEMORY: u64 = 64 << 20;
@@ -246,6 +248,98 @@ fn removers_and_creators_leave_one_region_or_none() {
             let table = if id == 0 { 256 << 10 } else { 0 };
             assert!(falls_to(&rack.node(id), table), "node {id}");
         }
+    });
+}
+
+/// A rack that lives long has had many more names than its table has rows.
+#[test]
+fn names_that_are_free_leave_their_rows_to_others() {
+    let rack = rack(Fabric::Inline);
+    let name = |nth: usize| format!("of job {nth}");
+    let spec = |nth| RegionSpec::new(&name(nth), 64).on(1);
+    let kept: Vec<_> = (0..500)
+        .map(|nth| rack.node(0).create_region(&spec(nth)).unwrap())
+        .collect();
+    let before = given(&rack.node(1));
+    for nth in 500..8000 {
+        let region = rack.node(nth % 3).create_region(&spec(nth)).unwrap();
+        assert!(region.is_new());
+        let by = rack.node(nth / 3 % 3);
+        by.remove_region(&name(nth)).unwrap();
+        assert!(region.check().is_err());
+        let long_ago = RegionSpec::new(&name(nth - nth % 100), 64).on(1);
+        assert!(nth % 100 == 0 || by.open_region(&long_ago).is_err());
+    }
+    let end = Instant::now() + Duration::from_secs(60);
+    while given(&rack.node(1)) > before {
+        assert!(Instant::now() < end);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for region in &kept {
+        region.check().unwrap();
+        assert_eq!(
+            rack.node(2).find_region(region.name(), 0).unwrap().0,
+            region.addr()
+        );
+    }
+    assert_eq!(rack.node(2).regions().unwrap().len(), kept.len());
+}
+
+/// The row of the table in which a name is looked for first.
+fn first_row(name: &str) -> u64 {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    hash % 2048
+}
+
+/// Several create a name at a time, while the names come and go that have the rows in which it is
+/// looked for first: one of them does, and all have its region.
+#[test]
+fn of_several_who_create_a_name_in_rows_of_others_one_does() {
+    everywhere(|rack| {
+        let (name, rounds) = ("wanted", 300);
+        let spec = |name: &str| RegionSpec::new(name, 64).on(1);
+        let near = |other: &String| first_row(other).wrapping_sub(first_row(name)) % 2048 < 4;
+        let others = (0..).map(|nth| format!("other {nth}")).filter(near);
+        let others: Vec<_> = others.take(12).collect();
+        let (turn, over) = (Barrier::new(3), AtomicBool::new(false));
+        let (made, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for who in 0..3 {
+                let (others, turn, over) = (&others, &turn, &over);
+                let (made, wrong) = (&made, &wrong);
+                let node = rack.node(who);
+                scope.spawn(move || {
+                    for round in 1..=rounds {
+                        turn.wait();
+                        let region = node.create_region(&spec(name)).unwrap();
+                        made.fetch_add(region.is_new().into(), Relaxed);
+                        turn.wait();
+                        // Who fails here has the others wait for ever.
+                        if made.load(Relaxed) != round || region.check().is_err() {
+                            wrong.fetch_add(1, Relaxed);
+                        }
+                        turn.wait();
+                        let _ = region.remove();
+                    }
+                    over.store(true, Relaxed);
+                });
+                let node = rack.node(who);
+                scope.spawn(move || {
+                    let mut random = fastrand::Rng::with_seed(who as u64);
+                    while !over.load(Relaxed) {
+                        let other = &others[random.usize(..others.len())];
+                        match random.bool() {
+                            true => drop(node.create_region(&spec(other))),
+                            false => drop(node.remove_region(other)),
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(wrong.load(Relaxed), 0);
+        assert!(rack.node(1).find_region(name, 0).is_err());
     });
 }
 

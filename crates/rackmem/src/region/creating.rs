@@ -1,10 +1,10 @@
 //! A region is created, or opened, or found to be another than was wanted.
 
-use super::row::{EMPTY, Mark, ROW, Ready, Row, STATE, claim, finish, look, vacate};
+use super::removing::take;
+use super::row::{Mark, Ready, Row, claim, finish, look, vacate};
 use super::spec::What;
-use super::{await_table, change, check, copied, insist, is_gone, name_lost, rows, see};
+use super::{await_table, change, check, copied, is_gone, name_lost, rows, see};
 use crate::backoff::Backoff;
-use crate::bytes::window::Window;
 use crate::error::{AccessError, AllocError, RegionError};
 use crate::node::{Node, places};
 use rackmem_proto::heap::Backing;
@@ -95,53 +95,108 @@ pub(super) fn open(node: &Node, want: &Want<'_>) -> Result<Opened, RegionError> 
     check(name)?;
     copied(node, name, want.what.contract)?;
     await_table(node)?;
-    for row in rows(name) {
-        let mut backoff = Backoff::new(node.inner.access.patience);
-        loop {
-            let seen = see(node, row, name)?;
-            let mine = match seen {
-                Row::Empty => claim_if(node, row, want, |view| view.u64(STATE) == EMPTY)?,
-                Row::Other => break,
-                Row::Vacant { .. } => claim_if(node, row, want, |view| look(view, name) == seen)?,
-                Row::Claimed { by } if is_gone(node, by) => {
-                    claim_if(node, row, want, |view| look(view, name) == seen)?
-                }
-                Row::Claimed { .. } => {
-                    if !backoff.wait() {
-                        return Err(unfinished(name));
+    let mut backoff = Backoff::new(node.inner.access.patience);
+    loop {
+        let row = match look_for(node, name, None)? {
+            Found::Ready(row, ready) => {
+                fits(name, &want.what, &ready)?;
+                match is_gone(node, ready.addr) {
+                    false => {
+                        return Ok(Opened {
+                            row,
+                            ready,
+                            created: false,
+                        });
                     }
-                    false
-                }
-                Row::Ready(ready) => {
-                    fits(name, &want.what, &ready)?;
-                    match is_gone(node, ready.addr) {
-                        false => {
-                            return Ok(Opened {
-                                row,
-                                ready,
-                                created: false,
-                            });
-                        }
-                        true if want.absent == Absent::Report => {
-                            return Err(name_lost(node, name, ready.addr));
-                        }
-                        true => claim_if(node, row, want, |view| look(view, name) == seen)?,
+                    true if want.absent == Absent::Report => {
+                        return Err(name_lost(node, name, ready.addr));
                     }
+                    true => Some((row, Row::Ready(ready))),
                 }
-            };
-            if mine {
-                return match fill(node, row, want)? {
-                    Some(ready) => Ok(Opened {
-                        row,
-                        ready,
-                        created: true,
-                    }),
-                    None => open(node, want),
-                };
+            }
+            Found::Claimed(row, by) if is_gone(node, by) => Some((row, Row::Claimed { by })),
+            Found::Claimed(..) => None,
+            Found::Nothing(Some(place)) => Some(place),
+            Found::Nothing(None) => return Err(RegionError::TableFull { name: name.into() }),
+        };
+        // Of this process: its node's memory, as this incarnation has it.
+        let me = node.call_address();
+        if let Some((row, seen)) = row
+            && claim_if(node, row, want, (seen, me))?
+        {
+            let alone = is_alone(node, name, row, &mut backoff);
+            if !matches!(alone, Ok(true)) {
+                // If it cannot be given up it is this process' until that ends.
+                take(node, row, name, Row::Claimed { by: me })?;
+            }
+            if alone? && let Some(ready) = fill(node, row, want, me)? {
+                return Ok(Opened {
+                    row,
+                    ready,
+                    created: true,
+                });
             }
         }
+        if row.is_none() && !backoff.wait() {
+            return Err(unfinished(name));
+        }
     }
-    Err(RegionError::TableFull { name: name.into() })
+}
+
+/// What there is of a name.
+enum Found {
+    Ready(u64, Ready),
+    /// In this row, by a call of this number.
+    Claimed(u64, u64),
+    /// Nothing, and a row that it could have, as it was seen.
+    Nothing(Option<(u64, Row)>),
+}
+
+/// Looks for a name in all rows that it may have, but the one of the caller's own claim. What is
+/// ready is before what is claimed.
+fn look_for(node: &Node, name: &str, but: Option<u64>) -> Result<Found, AccessError> {
+    let (mut claimed, mut place) = (None, None);
+    for row in rows(name).filter(|row| Some(*row) != but) {
+        let seen = see(node, row, name)?;
+        match seen {
+            Row::Ready(ready) => return Ok(Found::Ready(row, ready)),
+            Row::Claimed { by } => claimed = claimed.or(Some((row, by))),
+            Row::Other => {}
+            Row::Left { .. } | Row::Vacant { .. } | Row::Empty => {
+                place = place.or(Some((row, seen)));
+            }
+        }
+        if seen == Row::Empty {
+            break;
+        }
+    }
+    Ok(match claimed {
+        Some((row, by)) => Found::Claimed(row, by),
+        None => Found::Nothing(place),
+    })
+}
+
+/// Whether this call may make the region whose row it has claimed.
+/// Of two that have claimed rows for one name at a time one sees the other one, at least: each
+/// looks after its own claim is there. Who sees one that is ready, or one in a row that comes
+/// before its own, gives its own up. Who sees one that comes behind waits for what becomes of it:
+/// that one goes on if it has not seen this one, and gives up if it has.
+fn is_alone(node: &Node, name: &str, own: u64, backoff: &mut Backoff) -> Result<bool, RegionError> {
+    let place = |row: u64| rows(name).position(|it| it == row);
+    loop {
+        match look_for(node, name, Some(own))? {
+            Found::Nothing(_) => return Ok(true),
+            Found::Claimed(row, by) if is_gone(node, by) => {
+                take(node, row, name, Row::Claimed { by })?;
+            }
+            Found::Claimed(row, _) if place(row) > place(own) => {
+                if !backoff.wait() {
+                    return Err(unfinished(name));
+                }
+            }
+            Found::Claimed(..) | Found::Ready(..) => return Ok(false),
+        }
+    }
 }
 
 pub(super) fn unfinished(name: &str) -> RegionError {
@@ -153,22 +208,18 @@ fn claim_if(
     node: &Node,
     row: u64,
     want: &Want<'_>,
-    still: impl Fn(&Window<'_>) -> bool,
+    (seen, me): (Row, u64),
 ) -> Result<bool, AccessError> {
-    // Of this process: its node's memory, as this incarnation has it.
-    let me = node.call_address();
-    insist(node, row, |addr| {
-        node.update(addr, ROW, |view| {
-            if look(view, want.name) == (Row::Claimed { by: me }) {
-                return true;
-            }
-            let mine = still(view);
-            if mine {
-                claim(view, me, want.name, &want.what);
-            }
-            mine
-        })
-    })
+    let mine = change(node, row, |view| {
+        let now = look(view, want.name);
+        if now == seen {
+            claim(view, me, want.name, &want.what);
+        } else if now != (Row::Claimed { by: me }) {
+            return None;
+        }
+        Some(((), Mark::of(view)))
+    })?;
+    Ok(mine.is_some())
 }
 
 /// The node whose own memory a home is. What groups keep is not handed out in pieces.
@@ -220,28 +271,18 @@ fn give_back(node: &Node, want: &Want<'_>, addr: u64) -> Result<(), AllocError> 
 }
 
 /// Second half of a creation: memory, and the row is ready; or the name is free again.
-/// Nothing where somebody else has been faster, since the claim died with another node.
-fn fill(node: &Node, row: u64, want: &Want<'_>) -> Result<Option<Ready>, RegionError> {
+/// Nothing where the claim is no more: others took this process for dead.
+fn fill(node: &Node, row: u64, want: &Want<'_>, me: u64) -> Result<Option<Ready>, RegionError> {
     let made = memory(node, want);
-    let ours = change(node, row, want.name, |view| {
-        let free = match look(view, want.name) {
-            Row::Empty | Row::Vacant { .. } | Row::Claimed { .. } => true,
-            // It is there already: nobody else has this memory.
-            Row::Ready(ready) if Ok(ready.addr) == made => {
-                return Some((Some(ready), Mark::of(view)));
-            }
-            // The claim died with another node, and what it was to replace is back.
-            Row::Ready(ready) => is_gone(node, ready.addr),
-            Row::Other => false,
-        };
-        match &made {
-            Ok(addr) if free => {
-                let ready = finish(view, *addr, want.name, &want.what);
-                Some((Some(ready), Mark::of(view)))
-            }
-            Err(_) if free => Some((None, vacate(view, want.name, 0))),
-            _ => None,
+    let ours = change(node, row, |view| match (look(view, want.name), &made) {
+        (Row::Claimed { by }, Ok(addr)) if by == me => {
+            let ready = finish(view, *addr, want.name, &want.what);
+            Some((Some(ready), Mark::of(view)))
         }
+        // It is there already: nobody else has this memory.
+        (Row::Ready(ready), Ok(addr)) if ready.addr == *addr => Some((Some(ready), Mark::of(view))),
+        (Row::Claimed { by }, Err(_)) if by == me => Some((None, vacate(view, want.name, me))),
+        _ => None,
     })?;
     let addr = made?;
     if ours.is_none() {

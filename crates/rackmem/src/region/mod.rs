@@ -2,13 +2,14 @@
 //! has copies of it ([`Config::copies`](crate::Config::copies)), of the node that keeps it in this
 //! epoch, so that programs which share no code find each other's data by name.
 //!
-//! A row ([`row`]) is claimed by one atomic update of its block, which is what makes two creators
-//! agree; the loser waits for the winner.
+//! A row ([`row`]) is claimed by one atomic update of its block. A name may be in any of the rows
+//! that [`rows`] says, up to the first empty one, and rows that are left are anybody's; so who has
+//! claimed one looks at the others before it goes on ([`creating`]), which is what makes two
+//! creators agree.
 //!
 //! Rows share blocks, and whoever looks for a free row may end up with the only copy of one.
-//! So a row that is ready is written home before anybody is told of it, and a block that has died
-//! with a node goes on with what its home has. Claims may be gone then, and whoever comes first
-//! with a row that is ready is right.
+//! So a row that is claimed or ready is written home before anything rests on it, and a block that
+//! has died with a node goes on with what its home has.
 //!
 //! A row names memory of one incarnation of its home, and dies with that: it may be claimed anew by
 //! who says so ([`Absent::Renew`]). A claim names an address of the claimant's incarnation,
@@ -22,7 +23,7 @@
 //! A region with copies has no row: see [`copies`].
 //!
 //! A region's row is vacated when the region is removed ([`removing`]), and a lock's when the lock
-//! is freed. It keeps the name, and may be claimed under it again, for anything.
+//! is freed. It may be claimed again then, under any name and for anything.
 
 mod copies;
 mod creating;
@@ -145,7 +146,6 @@ fn publish(node: &Node, row: u64) -> Result<(), AccessError> {
 fn change<R>(
     node: &Node,
     row: u64,
-    name: &str,
     f: impl Fn(&mut WindowMut<'_>) -> Option<(R, row::Mark)>,
 ) -> Result<Option<R>, AccessError> {
     let mut backoff = Backoff::new(node.inner.access.patience);
@@ -157,7 +157,7 @@ fn change<R>(
         publish(node, row)?;
         let stays = !has_copies(node)
             || insist(node, row, |addr| {
-                node.snapshot(addr, ROW, |view| mark.is_in(view, name))
+                node.snapshot(addr, ROW, |view| mark.is_in(view))
             })?;
         if stays {
             return Ok(Some(result));
@@ -239,8 +239,8 @@ fn find(node: &Node, name: &str) -> Result<(u64, Ready), RegionError> {
     for row in rows(name) {
         match see(node, row, name)? {
             Row::Ready(ready) => return Ok((row, ready)),
-            Row::Empty | Row::Vacant { .. } | Row::Claimed { .. } => break,
-            Row::Other => {}
+            Row::Empty => break,
+            Row::Other | Row::Left { .. } | Row::Vacant { .. } | Row::Claimed { .. } => {}
         }
     }
     Err(RegionError::NotFound { name: name.into() })

@@ -24,11 +24,10 @@ pub(super) fn remove(node: &Node, name: &str) -> Result<(), RegionError> {
         loop {
             let seen = see(node, row, name)?;
             match seen {
-                Row::Other => break,
-                Row::Empty | Row::Vacant { .. } => return Err(none()),
+                Row::Other | Row::Left { .. } | Row::Vacant { .. } => break,
+                Row::Empty => return Err(none()),
                 Row::Claimed { by } if is_gone(node, by) => {
                     take(node, row, name, seen)?;
-                    return Err(none());
                 }
                 Row::Claimed { .. } => {
                     if !backoff.wait() {
@@ -89,10 +88,10 @@ fn give_back(node: &Node, ready: &Ready) -> Result<(), AllocError> {
 }
 
 /// Takes the name away, if the row still is what it was. Says whether it was.
-fn take(node: &Node, row: u64, name: &str, seen: Row) -> Result<bool, AccessError> {
+pub(super) fn take(node: &Node, row: u64, name: &str, seen: Row) -> Result<bool, AccessError> {
     let by = node.call_address();
     // Whoever finds the row at its home must not find what it was.
-    let ours = change(node, row, name, |view| {
+    let ours = change(node, row, |view| {
         let now = look(view, name);
         if now == (Row::Vacant { by }) {
             return Some(((), Mark::of(view)));
@@ -118,7 +117,7 @@ pub(crate) fn vacate(
         let Some(name) = seen else {
             continue;
         };
-        let vacated = change(node, row, &name, |view| {
+        let vacated = change(node, row, |view| {
             if look(view, &name) == (Row::Vacant { by }) {
                 return Some(((), Mark::of(view)));
             }

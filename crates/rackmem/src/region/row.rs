@@ -9,8 +9,8 @@
 //! | 32..40 | bytes of the name, contract, backing, a zero, and generation (4 bytes), lowest first |
 //! | 40..128 | name |
 //!
-//! The generation rises with every claim and every removal, so that who has a handle on what had
-//! this name before can tell.
+//! The generation rises with every claim and every removal, whatever the names, so that who has a
+//! handle on what had this row before can tell.
 
 use super::spec::{RegionSpec, What};
 use crate::bytes::window::{Window, WindowMut};
@@ -41,7 +41,12 @@ pub(super) const NAME: usize = 40;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Row {
     Empty,
+    /// Another name's.
     Other,
+    /// Another name's that has been freed, and anybody's since.
+    Left {
+        generation: u32,
+    },
     /// What had this name has been freed; by a call that has this number.
     Vacant {
         by: u64,
@@ -90,7 +95,12 @@ pub(super) fn look(view: &Window<'_>, name: &str) -> Row {
         return Row::Empty;
     }
     if name_len(view) != name.len() || !view.eq(NAME, name.as_bytes()) {
-        return Row::Other;
+        return match state {
+            VACANT => Row::Left {
+                generation: generation(view),
+            },
+            _ => Row::Other,
+        };
     }
     match (state, ready(view)) {
         (CLAIMED, _) => Row::Claimed { by: view.u64(ADDR) },
@@ -129,7 +139,8 @@ pub(super) fn finish(view: &mut WindowMut<'_>, addr: u64, name: &str, what: &Wha
     }
 }
 
-/// Nothing has this name any more. The row keeps it, and the number of the call that has done it.
+/// Nothing has this name any more. The row keeps it until another one takes it, and the number of
+/// the call that has done it.
 pub(super) fn vacate(view: &mut WindowMut<'_>, name: &str, by: u64) -> Mark {
     let next = generation(view).wrapping_add(1);
     put(view, VACANT, by, name, &What::NOTHING, next);
@@ -154,13 +165,12 @@ impl Mark {
     }
 
     /// Whether the row is as it was left, or has been changed again since.
-    pub fn is_in(&self, view: &Window<'_>, name: &str) -> bool {
+    pub fn is_in(&self, view: &Window<'_>) -> bool {
         let now = Mark::of(view);
         let same =
             (now.state, now.addr, now.generation) == (self.state, self.addr, self.generation);
         let later = now.generation.wrapping_sub(self.generation).cast_signed() > 0;
-        let named = name_len(view) == name.len() && view.eq(NAME, name.as_bytes());
-        now.state != EMPTY && named && (same || later)
+        now.state != EMPTY && (same || later)
     }
 }
 
@@ -192,7 +202,8 @@ pub struct RegionInfo {
     pub spec: RegionSpec,
     /// Where its memory begins; its contract is part of this.
     pub addr: u64,
-    /// How often its row was made or removed: a name that is used again has another one.
+    /// How often its row of the table was taken and left, by whatever names: who has a name next
+    /// has another one, or another row.
     pub generation: u32,
 }
 
