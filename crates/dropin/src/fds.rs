@@ -7,7 +7,7 @@ use crate::member;
 use libc::c_int;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Descriptors with higher numbers are refused.
@@ -21,8 +21,8 @@ static NUMBERS: AtomicU32 = AtomicU32::new(1);
 /// What descriptors have in common that are copies of each other.
 pub struct Open {
     pub file: Arc<File>,
-    /// Of `open`.
-    pub flags: c_int,
+    /// Of `open`, and of what [`Open::set_appends`] was told since.
+    flags: AtomicI32,
     /// Unique in the process.
     pub number: u32,
     /// The next byte that is read or written.
@@ -30,13 +30,26 @@ pub struct Open {
 }
 
 impl Open {
+    pub fn flags(&self) -> c_int {
+        self.flags.load(Relaxed)
+    }
+
+    /// Whether each write goes behind what is there: the only flag that can be changed and is of
+    /// use here.
+    pub fn set_appends(&self, appends: bool) {
+        match appends {
+            true => self.flags.fetch_or(libc::O_APPEND, Relaxed),
+            false => self.flags.fetch_and(!libc::O_APPEND, Relaxed),
+        };
+    }
+
     pub fn reads(&self) -> Done {
-        let may = self.flags & libc::O_ACCMODE != libc::O_WRONLY;
+        let may = self.flags() & libc::O_ACCMODE != libc::O_WRONLY;
         may.then_some(()).ok_or(Errno(libc::EBADF))
     }
 
     pub fn writes(&self) -> Done {
-        let may = self.flags & libc::O_ACCMODE != libc::O_RDONLY;
+        let may = self.flags() & libc::O_ACCMODE != libc::O_RDONLY;
         may.then_some(()).ok_or(Errno(libc::EBADF))
     }
 }
@@ -101,7 +114,7 @@ pub fn open(file: Arc<File>, flags: c_int) -> Done<c_int> {
     };
     let open = Open {
         file,
-        flags,
+        flags: AtomicI32::new(flags),
         number: NUMBERS.fetch_add(1, Relaxed),
         at: Mutex::new(0),
     };

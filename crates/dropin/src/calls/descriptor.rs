@@ -103,9 +103,11 @@ unsafe fn ours(open: &Arc<Open>, (fd, command): (c_int, c_int), argument: c_long
             let to = next!(fcntl: Fcntl)(fd, command, argument);
             Ok(copied(Some(open.clone()), to))
         },
-        libc::F_GETFL => Ok(open.flags & !libc::O_CLOEXEC & !libc::O_CREAT),
-        // Nothing that can be set is of use here.
-        libc::F_SETFL => Ok(0),
+        libc::F_GETFL => Ok(open.flags() & !libc::O_CLOEXEC & !libc::O_CREAT),
+        libc::F_SETFL => {
+            open.set_appends(argument & c_long::from(libc::O_APPEND) != 0);
+            Ok(0)
+        }
         // SAFETY: the caller's.
         libc::F_GETFD | libc::F_SETFD => Ok(unsafe { next!(fcntl: Fcntl)(fd, command, argument) }),
         _ => match lock::command(command) {

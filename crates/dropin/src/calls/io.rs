@@ -87,7 +87,7 @@ pub fn write_ours(open: &Open, from: *const u8, len: usize, at: At) -> Done<usiz
         }
         At::Next => {
             let mut at = open.at.lock().unwrap_or_else(PoisonError::into_inner);
-            if open.flags & libc::O_APPEND != 0 && !from.is_empty() {
+            if open.flags() & libc::O_APPEND != 0 && !from.is_empty() {
                 *at = open.file.append(from)?;
                 return Ok(from.len());
             }

@@ -178,8 +178,18 @@ opens!(fopen, fopen64);
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     if fds::has(fd) {
-        // SAFETY: the caller's.
-        return answer(std::ptr::null_mut(), || unsafe { stream(fd, mode) });
+        return answer(std::ptr::null_mut(), || {
+            // SAFETY: the caller's.
+            let flags = unsafe { text(mode) }
+                .and_then(flags)
+                .ok_or(Errno(libc::EINVAL))?;
+            // SAFETY: the caller's.
+            let stream = unsafe { stream(fd, mode) }?;
+            if flags & libc::O_APPEND != 0 {
+                fds::ours(fd)?.set_appends(true);
+            }
+            Ok(stream)
+        });
     }
     type Open = unsafe extern "C" fn(c_int, *const c_char) -> *mut FILE;
     // SAFETY: the caller's.

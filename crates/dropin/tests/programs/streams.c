@@ -28,6 +28,12 @@ static int reopens(void) {
     MUST(!fseek(stream, 1, SEEK_SET) && fgetc(stream) == 'n');
     MUST(freopen("/dev/null", "w", stream) == stream && fputs("nowhere", stream) >= 0);
     MUST(!fflush(stream) && !stat(PATH ".one", &is) && is.st_size == 8 && !fclose(stream));
+    /* A descriptor that appends from now on, and one whose stream does. */
+    int fd = open(PATH ".one", O_RDWR), flags = fcntl(fd, F_GETFL);
+    MUST(fd >= 0 && !(flags & O_APPEND) && !fcntl(fd, F_SETFL, flags | O_APPEND));
+    MUST(fcntl(fd, F_GETFL) & O_APPEND && write(fd, "!", 1) == 1 && !close(fd));
+    MUST((stream = fdopen(open(PATH ".one", O_RDWR), "a")) && fputc('?', stream) == '?' && !fclose(stream));
+    MUST(!stat(PATH ".one", &is) && is.st_size == 10);
     MUST((stream = fopen(PATH ".one", "r")) && !freopen(PATH ".none", "r", stream) && errno == ENOENT);
     out = freopen(PATH ".out", "w", stdout);
     MUST(out && out == stdout && out != own && printf("to the rack") == 11 && !fclose(stdout));

@@ -16,7 +16,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Questions in a row without an answer after which a member is unheard: two leases of beats.
 const UNANSWERED: u32 = 10;
@@ -193,6 +193,10 @@ impl Knocking {
     }
 }
 
+/// How soon whoever has not answered yet is asked again, and each time after twice as long: what
+/// starts at the same time as this process may not listen yet.
+const AGAIN: Duration = Duration::from_millis(10);
+
 fn knock(socket: &UdpSocket, peers: &Peers, reach: &Reach, stop: &AtomicBool) {
     let address = |role: Role| -> Option<SocketAddr> {
         match role {
@@ -201,18 +205,22 @@ fn knock(socket: &UdpSocket, peers: &Peers, reach: &Reach, stop: &AtomicBool) {
         }
     };
     let question = encode(&reach.question(0), 0);
+    let ask = |role| {
+        if let Some(address) = address(role) {
+            // Whoever cannot be sent to does not answer.
+            let _ = socket.send_to(&question, address);
+        }
+    };
     let mut packet = [0; HEADER_LEN];
+    let (mut again, mut pause) = (Instant::now() + AGAIN, AGAIN);
     while !stop.load(Relaxed) {
-        reach.turn(
-            now(),
-            |_| true,
-            |role| {
-                if let Some(address) = address(role) {
-                    // Whoever cannot be sent to does not answer.
-                    let _ = socket.send_to(&question, address);
-                }
-            },
-        );
+        reach.turn(now(), |_| true, ask);
+        if Instant::now() >= again {
+            // Nobody is blamed for this one.
+            reach.links().unheard.iter().for_each(ask);
+            pause *= 2;
+            again = Instant::now() + pause;
+        }
         // Anything longer than a header, which an answer is not, comes cut off and is none.
         let Ok((len, _)) = socket.recv_from(&mut packet) else {
             continue;
@@ -302,5 +310,38 @@ mod tests {
         let view = View::first(Default::default(), true);
         reach.follow(&view);
         assert!(!unheard(&reach));
+    }
+
+    /// A process that begins to listen a little later is not found a beat later.
+    #[test]
+    fn who_does_not_answer_at_first_is_asked_again_soon() {
+        let listener = || {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket
+                .set_read_timeout(Some(Duration::from_secs(60)))
+                .unwrap();
+            socket
+        };
+        let (own, other) = (listener(), listener());
+        let peers = Peers {
+            switch: None,
+            agents: vec![own.local_addr().unwrap(), other.local_addr().unwrap()],
+            mtu: 1500,
+        };
+        let reach = Arc::new(Reach::new(Role::Node(0), Duration::from_secs(100_000)));
+        let knocking = Knocking::start(&own, Arc::new(peers), reach.clone()).unwrap();
+        let mut packet = [0; HEADER_LEN];
+        for _ in 0..2 {
+            other.recv_from(&mut packet).unwrap();
+        }
+        let (question, _) = decode(&packet).unwrap();
+        let answer = encode(&question.answer(Kind::Pong, 1), 0);
+        other.send_to(&answer, own.local_addr().unwrap()).unwrap();
+        let end = Instant::now() + Duration::from_secs(60);
+        while reach.links().unheard.contains(Role::Node(1)) {
+            assert!(Instant::now() < end);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(knocking);
     }
 }
