@@ -2,9 +2,10 @@
 
 import json
 import math
+import operator
 
 from . import _rackmem
-from ._racks import node_of
+from ._racks import coded, node_of
 
 # Elements begin at a block of their own, so that nobody who changes them takes the head away.
 _HEAD = 4096
@@ -28,8 +29,12 @@ def array(rack, name, shape=None, dtype="f8", *, copies=1):
     node = node_of(rack)
     if shape is None:
         return _find(node, name)
-    shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    shape = tuple(operator.index(n) for n in (shape if np.iterable(shape) else [shape]))
     dtype = np.dtype(dtype)
+    if dtype.subdtype:
+        # As in NumPy: an array of arrays has their dimensions as its last ones.
+        dtype, inner = dtype.subdtype
+        shape += inner
     if dtype.hasobject:
         raise TypeError("elements that are Python objects cannot be shared: use a plain dtype")
     if any(n < 0 for n in shape):
@@ -65,18 +70,26 @@ def _find(node, name):
     error = _rackmem.NotFoundError(
         f"there is no array `{name}`; nothing has changed; say its shape and dtype to make it"
     )
-    error.code = "name-not-found"
-    raise error
+    raise coded(error, "name-not-found")
 
 
 def _read_head(np, region):
     size = region.load(0)
     if not 0 < size <= _HEAD - 8:
-        raise _rackmem.MismatchError(f"`{region.name}` is no array, or is being made just now")
+        error = _rackmem.MismatchError(f"`{region.name}` is no array, or is being made just now")
+        raise coded(error, "name-mismatch")
     description, shape = json.loads(region.read(8, size))
-    if isinstance(description, list):
-        description = [tuple(field) for field in description]
-    return np.dtype(description), tuple(shape)
+    return np.lib.format.descr_to_dtype(_fields(description)), tuple(shape)
+
+
+def _fields(description):
+    """A dtype's description as NumPy has it: JSON knows no tuples."""
+    if isinstance(description, str):
+        return description
+    return [
+        (name if isinstance(name, str) else tuple(name), _fields(kind), *map(tuple, shape))
+        for name, kind, *shape in description
+    ]
 
 
 def _other(node, name, error, dtype, shape):
@@ -92,8 +105,7 @@ def _mismatch(name, has_dtype, has_shape, dtype, shape):
         f"array `{name}` is {has_shape} of {has_dtype}, not {shape} of {dtype}; "
         "nothing has changed; use its shape and dtype, or another name"
     )
-    error.code = "name-mismatch"
-    return error
+    return coded(error, "name-mismatch")
 
 
 class Array:

@@ -14,6 +14,10 @@ class Lock:
         self._lock = node_of(rack).lock(name)
 
     def acquire(self, blocking=True, timeout=-1):
+        if timeout < 0 and timeout != -1:
+            raise ValueError("timeout value must be a non-negative number")
+        if not blocking and timeout != -1:
+            raise ValueError("can't specify a timeout for a non-blocking call")
         if not blocking:
             return self._lock.acquire(0)
         return self._lock.acquire(None if timeout < 0 else timeout)
@@ -33,8 +37,10 @@ class Lock:
         self.acquire()
         return self
 
-    def __exit__(self, *_):
-        self.release()
+    def __exit__(self, kind, *_):
+        # A wait that has failed has it no more: what it says is what the program is to see.
+        if kind is None or self.locked():
+            self.release()
 
     def __repr__(self):
         return f"<rackmem.{type(self).__name__} {self.name!r}>"

@@ -30,10 +30,19 @@ def current():
         return _current[1]
     if "RACKMEM_CONFIG" in os.environ:
         return from_env()
-    raise _rackmem.ClosedError(
-        "this process has no rack; nothing has changed; call rackmem.join or rackmem.local first, "
-        "in a pool's `initializer` for example"
+    raise coded(
+        _rackmem.ClosedError(
+            "this process has no rack; nothing has changed; call rackmem.join or rackmem.local "
+            "first, in a pool's `initializer` for example"
+        ),
+        "closed",
     )
+
+
+def coded(error, code):
+    """An error of this package's own with the `code` that all have."""
+    error.code = code
+    return error
 
 
 def _remember(rack):

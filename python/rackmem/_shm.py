@@ -21,8 +21,11 @@ class SharedMemory:
             raise ValueError("'name' can only be None if create is true")
         if create:
             name = name or f"psm_{secrets.token_hex(8)}"
-            region = node.region(name, size, element=_ELEMENT)
-            if not region.created:
+            try:
+                region = node.region(name, size, element=_ELEMENT)
+            except _rackmem.MismatchError:
+                region = None
+            if region is None or not region.created:
                 raise FileExistsError(f"there is memory of the name `{name}`")
         else:
             sizes = [

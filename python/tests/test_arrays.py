@@ -105,6 +105,36 @@ def test_records_and_odd_shapes(rack):
     assert rackmem.array(rack, "none", (0, 4)).size == 0
 
 
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        np.dtype([("p", [("x", "i4"), ("y", "i4")]), ("m", "f4", (2, 3))]),
+        np.dtype([("a", "u1"), ("b", "f8")], align=True),
+        np.dtype({"names": ["a", "b"], "formats": ["u1", "u2"], "offsets": [4, 8], "itemsize": 24}),
+        np.dtype([(("a title", "a"), ">i2"), ("b", "S3")]),
+    ],
+    ids=["nested", "aligned", "holes", "titles"],
+)
+def test_any_type_of_records_is_found_as_it_is(rack, dtype):
+    here = rackmem.array(rack.node(0), "records", 3, dtype)
+    there = rackmem.array(rack.node(1), "records")
+    assert there.dtype == dtype and there.shape == (3,)
+    name = dtype.names[-1]
+    here[name] = 7
+    assert (there[name] == here[name]).all() and there.nbytes == 3 * dtype.itemsize
+
+
+def test_shapes_are_integers_of_any_kind(rack):
+    assert rackmem.array(rack, "a", np.int64(5)).shape == (5,)
+    assert rackmem.array(rack, "b", np.arange(1, 3)).shape == (1, 2)
+    # As in NumPy, an array of arrays has their dimensions.
+    assert rackmem.array(rack, "c", 5, ("f4", (2, 3))).shape == (5, 2, 3)
+    assert rackmem.array(rack, "c").dtype == np.float32
+    for shape in (2.5, (2, 2.5), "ab"):
+        with pytest.raises(TypeError):
+            rackmem.array(rack, "d", shape)
+
+
 def test_reads_and_writes_by_calls(rack):
     a = rackmem.array(rack.node(0), "a", 10_000, "i8")
     b = rackmem.array(rack.node(1), "a", 10_000, "i8")

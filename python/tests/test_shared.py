@@ -43,6 +43,23 @@ def test_locks(rack):
         there.token
 
 
+def test_a_lock_takes_what_a_lock_of_threads_takes(rack):
+    lock = rackmem.Lock(rack, "l")
+    for wrong in ({"timeout": -5}, {"blocking": False, "timeout": 5}):
+        with pytest.raises(ValueError):
+            threading.Lock().acquire(**wrong)
+        with pytest.raises(ValueError):
+            lock.acquire(**wrong)
+    assert lock.acquire(False) and lock.locked()
+
+
+def test_a_wait_that_fails_says_why(rack):
+    with pytest.raises(rackmem.ClosedError):
+        with rackmem.Condition(rack, "c") as condition:
+            rack.close()
+            condition.wait(10)
+
+
 def test_a_lock_guards(rack):
     values = [rackmem.array(rack.node(n), "values", 2, "i8") for n in range(3)]
 
@@ -82,8 +99,9 @@ def test_shared_memory(rack):
     assert made.size == found.size == 10_000
     made.buf[9_990:] = b"0123456789"
     assert bytes(found.buf[9_995:]) == b"56789"
-    with pytest.raises(FileExistsError):
-        rackmem.SharedMemory("buf", create=True, size=10_000, rack=rack)
+    for size in (10_000, 20_000):
+        with pytest.raises(FileExistsError):
+            rackmem.SharedMemory("buf", create=True, size=size, rack=rack)
     with pytest.raises(FileNotFoundError):
         rackmem.SharedMemory("other", rack=rack)
     found.close()
@@ -110,6 +128,11 @@ def test_errors_have_codes_and_kinds(rack):
         rack.node(0)
     with pytest.raises(rackmem.ClosedError):
         rackmem.array(rack, "a", 3)
+    with pytest.raises(rackmem.ClosedError) as ours:
+        rackmem.current()
+    with pytest.raises(rackmem.ClosedError) as caught:
+        rack.node(0)
+    assert ours.value.code == caught.value.code
 
 
 def test_a_fork_is_no_member(rack):
