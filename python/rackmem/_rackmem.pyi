@@ -1,7 +1,9 @@
-from collections.abc import Buffer, Callable
+from collections.abc import Callable
 from os import PathLike
 from types import TracebackType
 from typing import Literal, Self
+
+from typing_extensions import Buffer
 
 __version__: str
 
