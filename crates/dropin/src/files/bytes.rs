@@ -4,7 +4,7 @@ use super::room::PIECE;
 use super::{File, now};
 use crate::answer::{Done, Errno};
 use crate::inside::Inside;
-use rackmem::{AccessError, Region, RegionError};
+use rackmem::{AccessError, Error, Region, RegionError};
 
 /// Blocks that died with a node are gone on with in one piece, at most: all that it has.
 const TRIES: usize = 2 + PIECE / 64;
@@ -25,10 +25,13 @@ impl File {
     ) -> Done<R> {
         let mut left = TRIES;
         loop {
-            let done = f(region);
-            match lost(&done) {
-                Some(addr) if left > 0 => self.goes_on(addr)?,
-                _ => return Ok(done?),
+            let why = match f(region) {
+                Ok(done) => return Ok(done),
+                Err(why) => why,
+            };
+            match Error::from(why.clone()).access() {
+                Some(AccessError::Lost { addr }) if left > 0 => self.goes_on(addr)?,
+                _ => return Err(why.into()),
             }
             left -= 1;
         }
@@ -79,17 +82,5 @@ impl File {
                 end
             }))
         })?
-    }
-}
-
-/// The address of what has died with a node.
-fn lost<R>(done: &Result<R, RegionError>) -> Option<u64> {
-    match done {
-        Err(RegionError::Access(AccessError::Lost { addr })) => Some(*addr),
-        Err(RegionError::Bulk(bulk)) => match bulk.error {
-            AccessError::Lost { addr } => Some(addr),
-            _ => None,
-        },
-        _ => None,
     }
 }

@@ -155,8 +155,10 @@ fn region(member: &Member, at: usize, row: &Row) -> Done<Region> {
 
 /// Removes a region that the table does not tell of any more. Who dies before the table is home has
 /// changed nothing, so until then it stays; whoever makes the next region of its name removes it.
-fn remove(member: &Member, over: &Region) {
-    if member.sync().is_ok() {
+fn remove(member: &Member, over: Option<Region>) {
+    if let Some(over) = over
+        && member.sync().is_ok()
+    {
         let _ = over.remove();
     }
 }
@@ -225,12 +227,10 @@ impl File {
                 table::put(view, self.row, &row);
             }
             let replaced = before.room > 0 && row.version != before.version;
-            let over = replaced.then(|| region(self.member, self.row, &before));
-            Ok((done, over))
+            let over = replaced.then(|| region(self.member, self.row, &before).ok());
+            Ok((done, over.flatten()))
         })?;
-        if let Some(Ok(over)) = over {
-            remove(self.member, &over);
-        }
+        remove(self.member, over);
         Ok(done)
     }
 

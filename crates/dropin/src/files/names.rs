@@ -55,14 +55,12 @@ pub(super) fn free(member: &Member, at: usize) -> Done {
         if row.state != State::Unlinked || row.users & member.live(view) != 0 {
             return Ok(None);
         }
-        let over = (row.room > 0).then(|| region(member, at, &row));
+        let over = (row.room > 0).then(|| region(member, at, &row).ok());
         row.state = State::Free;
         row.room = 0;
         table::put(view, at, &row);
-        Ok(over)
+        Ok(over.flatten())
     })?;
-    if let Some(Ok(over)) = over {
-        remove(member, &over);
-    }
+    remove(member, over);
     Ok(())
 }
