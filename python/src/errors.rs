@@ -85,6 +85,8 @@ fn class<'py>(
     let contents = pyo3::types::PyDict::new(py);
     contents.set_item("__doc__", about)?;
     contents.set_item("__module__", "rackmem")?;
+    // Errors of keys would put their text in quotes.
+    contents.set_item("__str__", py.get_type::<PyException>().getattr("__str__")?)?;
     let class = py.get_type::<PyType>().call1((name, bases, contents))?;
     Ok(class.cast_into::<PyType>()?)
 }

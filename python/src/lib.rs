@@ -25,5 +25,6 @@ fn _rackmem(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rack::local, module)?)?;
     module.add_function(wrap_pyfunction!(rack::join, module)?)?;
     module.add_function(wrap_pyfunction!(rack::from_env, module)?)?;
+    module.add_function(wrap_pyfunction!(process::close_all, module)?)?;
     errors::add(module)
 }

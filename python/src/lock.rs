@@ -6,7 +6,7 @@ use crate::rack::LOOK;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rackmem::locked::{Condvar, Guard, Mutex, Writing};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 type Held = Guard<'static, u64, Writing>;
@@ -14,30 +14,45 @@ type Held = Guard<'static, u64, Writing>;
 /// A lock that one thread of all nodes has at a time.
 #[pyclass(frozen, module = "rackmem")]
 pub struct Lock {
+    place: Arc<Place>,
+    process: Process,
+}
+
+/// A lock, and whether this handle has it.
+pub struct Place {
     /// Ends before the lock does.
     held: std::sync::Mutex<Option<Held>>,
-    lock: Arc<Mutex<u64>>,
-    process: Process,
+    lock: Mutex<u64>,
+}
+
+impl Place {
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the next one in; whether it was held.
+    pub fn release(&self) -> bool {
+        let held = self.held().take();
+        held.is_some()
+    }
 }
 
 impl Lock {
     pub fn new(lock: Mutex<u64>, process: Process) -> Lock {
-        Lock {
-            held: std::sync::Mutex::new(None),
-            lock: Arc::new(lock),
-            process,
-        }
+        let held = std::sync::Mutex::new(None);
+        let place = Arc::new(Place { held, lock });
+        process.has_lock(&place);
+        Lock { place, process }
     }
 
     /// The number in the lock, if it is held.
     fn number(&self) -> Option<u64> {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.as_ref().map(Guard::get)
+        self.place.held().as_ref().map(Guard::get)
     }
 
     /// Adds one to the number.
     fn count(&self) -> Option<()> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.place.held();
         let held = held.as_mut()?;
         held.set(held.get().wrapping_add(1));
         Some(())
@@ -45,15 +60,15 @@ impl Lock {
 
     fn try_for(&self, py: Python<'_>, wait: Duration) -> PyResult<Option<u64>> {
         py.detach(|| {
-            let held = self.lock.lock_within(wait)?;
+            let held = self.place.lock.lock_within(wait)?;
             let Some(held) = held else {
                 return Ok(None);
             };
             let token = held.token();
             // SAFETY: the guard borrows the lock, which is on the heap and dropped after it
-            // (`Lock`'s fields, and `release`).
+            // (`Place`'s fields, and `release`).
             let held: Held = unsafe { std::mem::transmute::<Guard<'_, u64, Writing>, Held>(held) };
-            *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+            *self.place.held() = Some(held);
             Ok(Some(token))
         })
         .map_err(errors::lock)
@@ -95,17 +110,9 @@ impl Lock {
     /// Lets the next one in.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         self.process.check()?;
-        let held = self
-            .held
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        match held {
-            Some(held) => {
-                py.detach(|| drop(held));
-                Ok(())
-            }
-            None => Err(PyRuntimeError::new_err(
+        match py.detach(|| self.place.release()) {
+            true => Ok(()),
+            false => Err(PyRuntimeError::new_err(
                 "release of a lock that is not held",
             )),
         }
@@ -115,16 +122,14 @@ impl Lock {
     #[getter]
     fn token(&self) -> PyResult<u64> {
         self.process.check()?;
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let token = held.as_ref().map(Guard::token);
+        let token = self.place.held().as_ref().map(Guard::token);
         token.ok_or_else(|| PyRuntimeError::new_err("the token of a lock that is not held"))
     }
 
     /// Whether this handle has it.
     #[getter]
     fn locked(&self) -> bool {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.is_some()
+        self.place.held().is_some()
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
@@ -173,14 +178,10 @@ impl Condition {
         loop {
             let left = left(limit);
             let notified = py.detach(|| {
-                let mut place = lock.held.lock().unwrap_or_else(PoisonError::into_inner);
-                let held = place.take();
-                drop(place);
-                let held = held.ok_or(None)?;
+                let held = lock.place.held().take().ok_or(None)?;
                 let waited = self.condition.wait_within(held, left.min(LOOK));
                 let (held, notified) = waited.map_err(Some)?;
-                place = lock.held.lock().unwrap_or_else(PoisonError::into_inner);
-                *place = Some(held);
+                *lock.place.held() = Some(held);
                 Ok(notified)
             });
             let notified: Result<bool, Option<rackmem::LockError>> = notified;
@@ -218,13 +219,7 @@ impl Condition {
 impl Drop for Lock {
     fn drop(&mut self) {
         if !self.process.is_this() {
-            let held = self
-                .held
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
-            std::mem::forget(held);
-            std::mem::forget(self.lock.clone());
+            std::mem::forget(self.place.clone());
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::errors;
 use crate::process::Process;
+use crate::rack::mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rackmem::locked::Mutex;
 use rackmem::object::{Map as Table, MapSpec, ObjectRef};
-use rackmem::{AllocError, Contract, Node, RegionSpec};
+use rackmem::{AllocError, Contract, ErrorKind, Node, RegionSpec};
 use std::sync::{Mutex as LocalMutex, PoisonError};
 
 /// What a map's objects take, in percent of its buckets: their headers, and tails.
@@ -33,24 +34,32 @@ pub fn named(
     py: Python<'_>,
     node: &Node,
     name: &str,
-    (entries, bytes): (usize, usize),
+    (spec, renew): (MapSpec, bool),
     process: Process,
 ) -> PyResult<Map> {
     let objects = format!("{name}/objects");
     py.detach(|| {
-        let named = Mutex::named(node, name, [0u64; 2]).map_err(errors::region)?;
+        let named = mutex(node, name, [0u64; 2], renew).map_err(errors::region)?;
         let mut held = named.lock().map_err(errors::lock)?;
-        let table = match held.get() {
+        let found = match held.get() {
+            [0, _] => None,
+            [addr, generation] => {
+                let found = node.attach_map(ObjectRef::new(addr, generation as u32));
+                match found {
+                    Err(error) if renew && ErrorKind::of(error.code()) == ErrorKind::Lost => None,
+                    found => Some(found.map_err(errors::access)?),
+                }
+            }
+        };
+        let table = match found {
+            Some(table) => table,
             // Whoever makes it holds the lock: one that died in between has told nobody.
-            [0, _] => {
-                let table = make(node, &objects, MapSpec::new(entries, bytes))?;
+            None => {
+                let table = make(node, &objects, spec)?;
                 let at = table.at();
                 held.set([at.addr(), u64::from(at.generation())]);
                 table
             }
-            [addr, generation] => node
-                .attach_map(ObjectRef::new(addr, generation as u32))
-                .map_err(errors::access)?,
         };
         drop(held);
         Ok(Map {
@@ -66,7 +75,8 @@ pub fn named(
 fn make(node: &Node, objects: &str, spec: MapSpec) -> PyResult<Table> {
     let buckets = spec.buckets().saturating_mul(spec.bucket_bytes());
     let bytes = buckets.saturating_mul(ROOM) / 100;
-    let region = RegionSpec::new(objects, bytes.saturating_add(BESIDE));
+    // Those of a map that has died may still have the name.
+    let region = RegionSpec::new(objects, bytes.saturating_add(BESIDE)).renew();
     let region = node.create_region(&region.contract(Contract::Object));
     let region = region.map_err(errors::region)?;
     node.create_map(&[region.addr()], spec)
@@ -128,20 +138,22 @@ impl Map {
     fn unlink(&self, py: Python<'_>) -> PyResult<()> {
         self.process.check()?;
         py.detach(|| {
-            let named = self
-                .named
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
-            let Some(named) = named else { return Ok(()) };
+            // It stays where something fails, to be tried again.
+            let mut place = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(named) = place.as_ref() else {
+                return Ok(());
+            };
             let mut held = named.lock().map_err(errors::lock)?;
-            self.table.clone().free().map_err(errors::access)?;
-            held.set([0; 2]);
+            if held.get()[0] != 0 {
+                self.table.clone().free().map_err(errors::access)?;
+                held.set([0; 2]);
+            }
             self.node
                 .remove_region(&self.objects)
                 .map_err(errors::region)?;
             drop(held);
-            named.free().map_err(errors::lock)
+            let named = place.take().map(Mutex::free);
+            named.unwrap_or(Ok(())).map_err(errors::lock)
         })
     }
 }

@@ -43,6 +43,12 @@ impl Pages {
         self.pages.len()
     }
 
+    /// Raises `ClosedError` where a load or a store would end the process: the rack is closed, or
+    /// this is a child by `fork`.
+    fn check(&self) -> PyResult<()> {
+        self.process.check_open()
+    }
+
     /// Brings the pages of these bytes, for stores too if wanted: system calls find them then.
     #[pyo3(signature = (start = 0, stop = None, *, stores = false))]
     fn touch(
@@ -128,7 +134,7 @@ impl Pages {
         flags: c_int,
     ) -> PyResult<()> {
         let pages = slf.get();
-        pages.process.check()?;
+        pages.process.check_open()?;
         if view.is_null() {
             return Err(PyBufferError::new_err("no view"));
         }

@@ -5,17 +5,17 @@ use crate::lock::{Condition, Lock};
 use crate::map::Map;
 use crate::process::Process;
 use crate::region::Region;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use rackmem::RegionSpec;
+use rackmem::locked::{Condvar, Mutex};
+use rackmem::object::MapSpec;
+use rackmem::{RegionError, RegionSpec, Survives, Value};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// A rack in this process, or this process' part of one.
 #[pyclass(frozen, module = "rackmem")]
 pub struct Rack {
-    /// `None`: closed.
-    rack: Mutex<Option<rackmem::Rack>>,
     process: Process,
     /// The node that is meant where none is said.
     #[pyo3(get)]
@@ -66,8 +66,7 @@ pub fn from_env(py: Python<'_>) -> PyResult<Rack> {
 impl Rack {
     fn new(rack: rackmem::Rack, own: usize) -> Rack {
         Rack {
-            rack: Mutex::new(Some(rack)),
-            process: Process::this(),
+            process: Process::joined(rack),
             own,
         }
     }
@@ -79,29 +78,16 @@ impl Rack {
     #[pyo3(signature = (id = None))]
     fn node(&self, id: Option<usize>) -> PyResult<Node> {
         self.process.check()?;
-        let rack = self.rack.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(rack) = rack.as_ref() else {
-            return Err(errors::rack(rackmem::RackError::Closed));
-        };
-        let node = rack
-            .try_node(id.unwrap_or(self.own))
-            .map_err(errors::rack)?;
         Ok(Node {
-            node,
-            process: self.process,
+            node: self.process.node(id.unwrap_or(self.own))?,
+            process: self.process.clone(),
         })
     }
 
     /// Leaves: what this process has changed goes home first.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.process.check()?;
-        let rack = self
-            .rack
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let closed = py.detach(|| rack.map_or(Ok(()), rackmem::Rack::close));
-        closed.map_err(errors::leave)
+        py.detach(|| self.process.close()).map_err(errors::leave)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -121,22 +107,12 @@ impl Rack {
     /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
-        let rack = self.rack.lock().unwrap_or_else(PoisonError::into_inner);
-        rack.is_none()
+        self.process.is_closed()
     }
-}
 
-impl Drop for Rack {
-    fn drop(&mut self) {
-        if !self.process.is_this() {
-            // Its threads are the parent's.
-            let rack = self
-                .rack
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
-            std::mem::forget(rack);
-        }
+    fn __repr__(&self) -> String {
+        let closed = if self.closed() { ", closed" } else { "" };
+        format!("<rackmem.Rack, node {}{closed}>", self.own)
     }
 }
 
@@ -163,7 +139,11 @@ impl Node {
 
     /// The region of this name, made if there is none (`create` true), or found (`create` false).
     /// `element` says what it holds: another region of the name with another one is refused.
-    #[pyo3(signature = (name, bytes, *, element = 0, create = true, copies = 1))]
+    /// With 3, 5 or 7 `copies` it outlives as many nodes, as far as it has come home, or
+    /// (`survives` "writes") with each write. `renew`: if it has died with its home, it is made
+    /// anew.
+    #[pyo3(signature = (name, bytes, *, element = 0, create = true, copies = 1, survives = "rest", renew = false))]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn region(
         &self,
         py: Python<'_>,
@@ -172,18 +152,49 @@ impl Node {
         element: u64,
         create: bool,
         copies: u8,
+        survives: &str,
+        renew: bool,
     ) -> PyResult<Region> {
         self.process.check()?;
+        if copies == 0 {
+            let text = "memory has 1, 3, 5 or 7 copies, not 0: 1 without a spare";
+            return Err(PyValueError::new_err(text));
+        }
+        let survives = match survives {
+            "rest" => Survives::Rest,
+            "writes" => Survives::Writes,
+            other => {
+                let text = format!("what survives is \"rest\" or \"writes\", not {other:?}");
+                return Err(PyValueError::new_err(text));
+            }
+        };
         let mut spec = RegionSpec::new(name, bytes).element(element);
-        if copies > 1 {
-            spec = spec.contract(rackmem::Contract::Coherent).copies(copies);
+        if copies != 1 {
+            spec = spec.copies(copies).survives(survives);
+        }
+        if renew {
+            spec = spec.renew();
         }
         let region = py.detach(|| match create {
             true => self.node.create_region(&spec),
             false => self.node.open_region(&spec),
         });
         let region = region.map_err(errors::region)?;
-        Ok(Region::new(&self.node, region, self.process))
+        Ok(Region::new(&self.node, region, self.process.clone()))
+    }
+
+    /// The region of this name that holds such elements, however long it is and with however many
+    /// copies, or `None`.
+    fn find(&self, py: Python<'_>, name: &str, element: u64) -> PyResult<Option<Region>> {
+        self.process.check()?;
+        let regions = py.detach(|| self.node.regions()).map_err(errors::region)?;
+        let is = |spec: &RegionSpec| spec.name() == name && spec.element_type() == element;
+        let Some(found) = regions.iter().find(|info| is(&info.spec)) else {
+            return Ok(None);
+        };
+        let region = py.detach(|| self.node.open_region(&found.spec));
+        let region = region.map_err(errors::region)?;
+        Ok(Some(Region::new(&self.node, region, self.process.clone())))
     }
 
     /// Names of regions and locks of the rack, each with its bytes and what it holds.
@@ -204,29 +215,60 @@ impl Node {
             .map_err(errors::region)
     }
 
-    /// The lock of this name, made if there is none.
-    fn lock(&self, py: Python<'_>, name: &str) -> PyResult<Lock> {
+    /// The lock of this name, made if there is none. `renew`: or if it has died with its home.
+    #[pyo3(signature = (name, *, renew = false))]
+    fn lock(&self, py: Python<'_>, name: &str, renew: bool) -> PyResult<Lock> {
         self.process.check()?;
-        let lock = py.detach(|| rackmem::locked::Mutex::named(&self.node, name, 0u64));
-        Ok(Lock::new(lock.map_err(errors::region)?, self.process))
+        let lock = py.detach(|| mutex(&self.node, name, 0u64, renew));
+        Ok(Lock::new(
+            lock.map_err(errors::region)?,
+            self.process.clone(),
+        ))
     }
 
-    /// The condition of this name, made if there is none.
-    fn condition(&self, py: Python<'_>, name: &str) -> PyResult<Condition> {
+    /// The condition of this name, made if there is none. `renew`: or if it has died with its home.
+    #[pyo3(signature = (name, *, renew = false))]
+    fn condition(&self, py: Python<'_>, name: &str, renew: bool) -> PyResult<Condition> {
         self.process.check()?;
-        let condition = py.detach(|| rackmem::locked::Condvar::named(&self.node, name));
+        let condition = py.detach(|| match renew {
+            true => Condvar::renewed(&self.node, name),
+            false => Condvar::named(&self.node, name),
+        });
         let condition = condition.map_err(errors::region)?;
-        Ok(Condition::new(condition, self.process))
+        Ok(Condition::new(condition, self.process.clone()))
     }
 
     /// The map of this name, made for about so many entries of so many bytes if there is none.
-    fn map(&self, py: Python<'_>, name: &str, entries: usize, bytes: usize) -> PyResult<Map> {
+    /// `renew`: or if it has died with its home.
+    #[pyo3(signature = (name, entries, bytes, *, renew = false))]
+    fn map(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        entries: usize,
+        bytes: usize,
+        renew: bool,
+    ) -> PyResult<Map> {
         self.process.check()?;
-        crate::map::named(py, &self.node, name, (entries, bytes), self.process)
+        let spec = MapSpec::new(entries, bytes);
+        crate::map::named(py, &self.node, name, (spec, renew), self.process.clone())
     }
 
     fn __repr__(&self) -> String {
         format!("<rackmem.Node {} of {}>", self.node.id(), self.node.nodes())
+    }
+}
+
+/// The lock of a name, made anew if that is wanted and it has died.
+pub fn mutex<T: Value>(
+    node: &rackmem::Node,
+    name: &str,
+    value: T,
+    renew: bool,
+) -> Result<Mutex<T>, RegionError> {
+    match renew {
+        true => Mutex::renewed(node, name, value),
+        false => Mutex::named(node, name, value),
     }
 }
 

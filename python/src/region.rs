@@ -6,7 +6,7 @@ use crate::process::Process;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyByteArray, PyBytes};
 use rackmem::FaultMode;
 
 /// Shorter copies keep the interpreter's lock: letting go of it and taking it costs more than they
@@ -81,6 +81,20 @@ impl Region {
         })
     }
 
+    /// The same, as bytes that can be changed.
+    fn read_bytearray<'py>(
+        &self,
+        py: Python<'py>,
+        at: usize,
+        len: usize,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        self.process.check()?;
+        PyByteArray::new_with(py, len, |out| {
+            py.detach(|| self.region.read(at, out))
+                .map_err(errors::region)
+        })
+    }
+
     /// Writes a buffer from one byte on.
     fn write(&self, py: Python<'_>, at: usize, from: PyBuffer<u8>) -> PyResult<()> {
         self.process.check()?;
@@ -104,9 +118,9 @@ impl Region {
     }
 
     /// Adds to a word, wrapping; what it was before.
-    fn fetch_add(&self, py: Python<'_>, at: usize, n: i64) -> PyResult<u64> {
+    fn fetch_add(&self, py: Python<'_>, at: usize, n: u64) -> PyResult<u64> {
         let word = self.word(at)?;
-        py.detach(|| self.node.fetch_add(word, n as u64))
+        py.detach(|| self.node.fetch_add(word, n))
             .map_err(errors::access)
     }
 
@@ -152,7 +166,7 @@ impl Region {
         let pages = py
             .detach(|| self.region.map_with(mode))
             .map_err(errors::region)?;
-        Ok(Pages::new(pages, self.process))
+        Ok(Pages::new(pages, self.process.clone()))
     }
 
     fn __repr__(&self) -> String {

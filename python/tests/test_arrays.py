@@ -58,7 +58,8 @@ LOST = """
 import os, rackmem
 rack = rackmem.local(2)
 a = rackmem.array(rack.node(1), "a", 100_000, "i8")
-a.mapped()[0] = 1
+mapped = a.mapped()
+mapped[0] = 1
 
 def lost(element, stores, error):
     print(abs(element - 50_000) < 512, stores, type(error).__name__, flush=True)
@@ -68,7 +69,7 @@ def lost(element, stores, error):
 
 a.on_lost(lost)
 rack.close()
-a.mapped()[50_000] = 1
+mapped[50_000] = 1
 """
 
 
@@ -249,3 +250,66 @@ def test_without_userfaultfd_there_are_calls():
     program = FILTERED.replace("NUMBER", "323")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "no-paging True\n[7 2]\n"), done
+
+
+def test_operators_are_those_of_numpy(rack):
+    array = rackmem.array(rack, "a", (3, 4), "f8")
+    found = rackmem.array(rack.node(1), "a")
+    array += 2
+    array[0] *= 3
+    assert isinstance(array, rackmem.Array)
+    expected = np.full((3, 4), 2.0)
+    expected[0] = 6
+    assert (found == expected).all() and not (found != expected).any()
+    for function in (
+        lambda a: a + 1,
+        lambda a: 1 - a,
+        lambda a: a / a,
+        lambda a: 2**a,
+        lambda a: a @ np.ones(4),
+        lambda a: -abs(a),
+        lambda a: a > 2,
+        lambda a: divmod(a, 4),
+        lambda a: divmod(4, a),
+        lambda a: np.arange(4) + a,
+        lambda a: a.sum(axis=1),
+        lambda a: a.T,
+        lambda a: 6.0 in a,
+    ):
+        assert np.array_equal(function(found), function(expected))
+    found -= found
+    assert array.mean() == 0 and not array.any()
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(array)
+    with pytest.raises(AttributeError):
+        array.no_such_thing
+    one = rackmem.array(rack, "one", (), "i4")
+    one[...] = 5
+    assert int(one) == 5 and float(one) == 5.0 and "abcdefg"[one] == "f" and bool(one)
+
+
+def test_what_was_read_can_be_changed(rack):
+    array = rackmem.array(rack, "a", 4, "i4")
+    copy = array.read()
+    copy += 1
+    assert array.read().sum() == 0
+
+
+@pytest.mark.parametrize("shape", [0, (0, 5), 1, (7, 3)])
+def test_arrays_with_copies(rack, shape):
+    array = rackmem.array(rack, "a", shape, "i2", copies=3)
+    array[...] = 4
+    found = rackmem.array(rack.node(2), "a")
+    assert found.shape == array.shape and np.array_equal(found, array)
+    rackmem.array(rack.node(1), "a", shape, "i2", copies=3).write(0, np.ones(shape, "i2"))
+    assert found.read().sum() == found.size
+    with pytest.raises(rackmem.MismatchError, match="3 copies"):
+        rackmem.array(rack.node(1), "a", shape, "i2")
+    for copies in (0, 2, 8):
+        with pytest.raises(ValueError):
+            rackmem.array(rack, "b", shape, "i2", copies=copies)
+
+
+def test_elements_have_bytes(rack):
+    with pytest.raises(TypeError, match="U8"):
+        rackmem.array(rack, "a", 3, "U")

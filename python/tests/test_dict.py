@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 
+import numpy as np
 import pytest
 from conftest import addresses
 
@@ -26,6 +27,8 @@ def test_a_dict_is_a_dict_at_every_node(rack):
     # True is 1, as in a dict of Python's.
     here[True] = "one"
     assert there.pop(1) == "one" and there.pop(1, "gone") == "gone"
+    here[np.int64(9)] = "NumPy's"
+    assert there.pop(9) == "NumPy's"
     for missing in (lambda: here["none"], lambda: here.__delitem__("none"), lambda: here.pop("none")):
         with pytest.raises(KeyError):
             missing()

@@ -1,3 +1,4 @@
+import math
 import multiprocessing
 import os
 import pickle
@@ -5,6 +6,7 @@ import signal
 import threading
 import time
 
+import numpy as np
 import pytest
 from conftest import addresses
 
@@ -26,6 +28,16 @@ def test_counters(rack):
     [t.start() for t in threads]
     [t.join() for t in threads]
     assert here.value == 2007
+    here.value = -1
+    assert here.add(np.int64(1)) == 0 and here.add(2**63) == -(2**63) and int(here) == -(2**63)
+
+
+def test_a_counter_with_copies(rack):
+    here, there = (rackmem.Counter(rack.node(n), "c", copies=3) for n in (0, 2))
+    assert here.add(5) == 5 and there.add(-7) == -2
+    assert pickle.loads(pickle.dumps(here)).value == -2
+    with pytest.raises(rackmem.MismatchError, match="3 copies"):
+        rackmem.Counter(rack, "c")
 
 
 def test_locks(rack):
@@ -45,7 +57,7 @@ def test_locks(rack):
 
 def test_a_lock_takes_what_a_lock_of_threads_takes(rack):
     lock = rackmem.Lock(rack, "l")
-    for wrong in ({"timeout": -5}, {"blocking": False, "timeout": 5}):
+    for wrong in ({"timeout": -5}, {"timeout": math.nan}, {"blocking": False, "timeout": 5}):
         with pytest.raises(ValueError):
             threading.Lock().acquire(**wrong)
         with pytest.raises(ValueError):
@@ -95,7 +107,7 @@ def test_a_wait_for_a_lock_can_be_interrupted(rack, interrupts):
 
 def test_shared_memory(rack):
     made = rackmem.SharedMemory("buf", create=True, size=10_000, rack=rack.node(0))
-    found = rackmem.SharedMemory("buf", rack=rack.node(1))
+    found = rackmem.SharedMemory("buf", track=False, rack=rack.node(1))
     assert made.size == found.size == 10_000
     made.buf[9_990:] = b"0123456789"
     assert bytes(found.buf[9_995:]) == b"56789"
@@ -117,8 +129,10 @@ def test_errors_have_codes_and_kinds(rack):
     assert isinstance(caught.value, ValueError) and caught.value.code == "region-out-of-bounds"
     with pytest.raises(rackmem.MismatchError):
         rack.node(1).region("r", 200)
-    with pytest.raises(rackmem.NotFoundError):
+    with pytest.raises(rackmem.NotFoundError) as caught:
         rack.node(1).region("s", 200, create=False)
+    # No key in quotes.
+    assert str(caught.value) == caught.value.args[0]
     with pytest.raises(ValueError):
         region.load(4)
     with pytest.raises(rackmem.Error):
@@ -169,11 +183,17 @@ def test_a_rack_has_so_many_nodes():
 def test_what_is_of_a_closed_rack_says_so(rack):
     array, lock = rackmem.array(rack, "a", 4, "i8"), rackmem.Lock(rack, "l")
     counter, mapping = rackmem.Counter(rack, "c"), rackmem.Dict(rack, "d")
+    array[1] = 1
     rack.close()
+    assert "closed" in repr(rack)
     for call in (
         lambda: array.read(),
         lambda: array.write(0, [1]),
         lambda: array.mapped(),
+        lambda: array[1],
+        lambda: array.__setitem__(1, 2),
+        lambda: array + 1,
+        lambda: array.touch(),
         lambda: lock.acquire(),
         lambda: counter.add(),
         lambda: mapping.get("key"),

@@ -10,7 +10,12 @@ use crate::workspace::{Workspace, cargo};
 use crate::{Failure, setup, xdp};
 
 /// What its tests import beside it.
-const PACKAGES: &[&str] = &["numpy>=1.26,<3", "pytest>=8,<9", "distributed>=2026,<2027"];
+const PACKAGES: &[&str] = &[
+    "numpy>=1.26,<3",
+    "pytest>=8,<9",
+    "distributed>=2026,<2027",
+    "mypy>=1.13,<3",
+];
 /// What links for systems older than this one.
 const ZIG: &str = "ziglang>=0.13,<1";
 

@@ -203,6 +203,10 @@ impl Access {
         let cache = &self.agents.cache;
         loop {
             self.confirm()?;
+            // A rack whose members do not change has no lease that ends, and what is cached stays.
+            if self.closed.load(Ordering::Relaxed) {
+                return Err(RackError::Closed.into());
+            }
             match cache.show(tag, writes) {
                 Shown::Yes => return Ok(()),
                 Shown::No => {}
